@@ -132,7 +132,9 @@ class Question:
     def __post_init__(self) -> None:
         n = len(self.choices)
         assert n >= 2 and len(self.answers) == n, f"{self.id}: {n} choices, {len(self.answers)} answers"
-        assert len(set(self.answers)) == n and all(self.answers), f"{self.id}: answers repeat or are empty: {self.answers}"
+        assert len(set(self.answers)) == n and all(self.answers), (
+            f"{self.id}: answers repeat or are empty: {self.answers}"
+        )
         for index in (self.target, self.primary_distractor, self.none_choice):
             assert index is None or 0 <= index < n, f"{self.id}: index {index} of {n} choices"
 
@@ -179,5 +181,5 @@ class Prediction:
     def from_json(cls, line: dict[str, Any]) -> "Prediction":
         """Inverse of ``to_json``. Raises TypeError or ValueError on a line of another shape."""
         tuples = ("clip_ids", "permutation", "logprobs", "frame_indices", "frame_times_s")
-        values = {key: tuple(value) if key in tuples else value for key, value in line.items()}
-        return cls(**{**values, "status": ParseStatus(line["status"])})
+        values: dict[str, Any] = {key: tuple(value) if key in tuples else value for key, value in line.items()}
+        return cls(**{**values, "status": ParseStatus(line.get("status", ""))})

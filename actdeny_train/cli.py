@@ -1,0 +1,123 @@
+"""The command line: one ``main`` per tool. Errors that a user can mend are printed as one paragraph, without a traceback."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from actdeny_train import config
+from actdeny_train.errors import ActdenyError
+
+
+def _run(tool: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
+    arguments = parser.parse_args(argv)
+    try:
+        tool(arguments)
+    except ActdenyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _config_parser(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("config", type=Path, help="YAML file, see configs/")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="values that replace those of the file")
+    return parser
+
+
+def train(argv: Sequence[str] | None = None) -> int:
+    """``tools/train.py CONFIG [key=value ...] [--dry-run] [--resume]``"""
+    parser = _config_parser("Finetune a model; writes checkpoints/<name>/.")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--dry-run", action="store_true", help="print the plan and one sample, train nothing")
+    mode.add_argument("--resume", action="store_true", help="continue from the last saved state")
+
+    def tool(arguments: argparse.Namespace) -> None:
+        from actdeny_train.training import dry_run
+        from actdeny_train.training.run import TrainRun
+        from actdeny_train.training.train import train as fit
+
+        values = config.read(arguments.config, arguments.overrides)
+        run = config.parse(values, TrainRun, str(arguments.config))
+        if arguments.dry_run:
+            for line in dry_run.dry_run(run):
+                print(line)
+            return
+        print(f"trained model: {fit(run, values, resume=arguments.resume)}")
+
+    return _run(tool, parser, argv)
+
+
+def evaluate(argv: Sequence[str] | None = None) -> int:
+    """``tools/evaluate.py CONFIG [key=value ...]``"""
+    parser = _config_parser("Evaluate a model; writes runs/<name>/ and goes on where a killed evaluation stopped.")
+
+    def tool(arguments: argparse.Namespace) -> None:
+        import yaml
+
+        from actdeny_train.evaluation.evaluate import evaluate as answer
+        from actdeny_train.evaluation.run import EvaluateRun
+        from actdeny_train.report.terminal import print_summary
+
+        values = config.read(arguments.config, arguments.overrides)
+        run = config.parse(values, EvaluateRun, str(arguments.config))
+        summary = answer(run)
+        folder = Path(run.folder) / run.name
+        (folder / "config.yaml").write_text(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        print_summary(summary, Console())
+        print(f"predictions, metrics and config: {folder}")
+
+    return _run(tool, parser, argv)
+
+
+def export(argv: Sequence[str] | None = None) -> int:
+    """``tools/export.py CHECKPOINT OUT [--push REPO_ID]``"""
+    parser = argparse.ArgumentParser(description="Write a trained model as a folder that plain transformers loads.")
+    parser.add_argument("checkpoint", type=Path, help="checkpoints/<name>, or its last.ckpt")
+    parser.add_argument("out", type=Path, help="folder to make")
+    parser.add_argument("--push", metavar="REPO_ID", help="upload the folder to this (private) Hub repository")
+
+    def tool(arguments: argparse.Namespace) -> None:
+        from actdeny_train.export.export import export as write
+        from actdeny_train.export.export import push
+
+        print(f"exported: {write(arguments.checkpoint, arguments.out)}")
+        if arguments.push:
+            print(f"uploaded: {push(arguments.out, arguments.push)}")
+
+    return _run(tool, parser, argv)
+
+
+def check_configs(argv: Sequence[str] | None = None) -> int:
+    """``python -m actdeny_train.cli [FILE ...]``: check configs (all of ``configs/`` by default) without running them."""
+    parser = argparse.ArgumentParser(description="Bind every _target_ of configs against its signature.")
+    parser.add_argument("files", type=Path, nargs="*", help="YAML files; default: all below configs/")
+
+    def tool(arguments: argparse.Namespace) -> None:
+        files = arguments.files or sorted(Path("configs").rglob("*.yaml"))
+        for file in files:
+            config.check(file)
+        print(f"{len(files)} configs are sound")
+
+    return _run(tool, parser, argv)
+
+
+def benchmark(argv: Sequence[str] | None = None) -> int:
+    """``tools/benchmark.py NAME``"""
+    parser = argparse.ArgumentParser(description="Measure, and print one JSON object.")
+    parser.add_argument("name", choices=["tree"], help="tree: a forest against one question a sequence")
+
+    def tool(arguments: argparse.Namespace) -> None:
+        from actdeny_train.training.tree_benchmark import measure
+
+        print(json.dumps(measure(), indent=2))
+
+    return _run(tool, parser, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(check_configs())

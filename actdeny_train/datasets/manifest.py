@@ -1,0 +1,190 @@
+"""A dataset given by a JSONL manifest: one clip a line, with the fields of ``Clip``."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from actdeny_train.actions.labels import LabelSet, load_ucf101
+from actdeny_train.datasets.base import ClipDataModule, check_path
+from actdeny_train.datasets.quarantine import Screening
+from actdeny_train.errors import DataError, near_misses
+from actdeny_train.types import Clip, ClipKind, Components
+
+REQUIRED = ("id", "path", "action", "kind", "split", "source")
+OPTIONAL = ("start_s", "end_s", "components")
+COMPONENTS = tuple(field.name for field in dataclasses.fields(Components))
+
+
+def write_manifest(path: Path, clips: Iterable[Clip]) -> None:
+    """Write one JSON line a clip; fields that are None are left out."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for clip in clips:
+            row = {key: value for key, value in dataclasses.asdict(clip).items() if value is not None}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def read_manifest(path: Path) -> Iterator[Clip]:
+    """Yield the clips of a manifest. Raises DataError, naming file and line, at the first malformed row."""
+    for _, clip in _rows(path):
+        yield clip
+
+
+class Manifest(ClipDataModule):
+    """Clips listed in a JSONL file.
+
+    ``file`` is the manifest, absolute or relative to the working directory. ``labels`` is ``"ucf101"`` or the path of a YAML file
+    that maps action names to descriptions (see ``read_labels``). ``splits`` are the split names that rows may have. ``root``
+    and ``screening`` as in ``ClipDataModule``.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        file: str,
+        labels: str = "ucf101",
+        splits: tuple[str, ...] = ("train", "val", "test"),
+        screening: Screening | None = None,
+    ) -> None:
+        super().__init__(root, screening)
+        self.file = Path(file)
+        self.splits = tuple(splits)
+        self._labels = load_ucf101() if labels == "ucf101" else read_labels(Path(labels))
+
+    @property
+    def labels(self) -> LabelSet:
+        return self._labels
+
+    def read_clips(self) -> Iterator[Clip]:
+        """Yield the clips in the order of the file. Raises DataError at a row with an unknown action or split."""
+        for where, clip in _rows(self.file):
+            self._labels.check(clip.action, where)
+            if clip.split not in self.splits:
+                raise _field_error(where, "split", clip.split, f"one of {', '.join(self.splits)}", self.splits)
+            yield clip
+
+
+def read_labels(path: Path) -> LabelSet:
+    """Return a label set from a YAML file that maps action names to descriptions, one sentence each.
+
+    Nothing is known of its actions' components, and none counts as close to another. Raises DataError on a missing or
+    malformed file.
+    """
+    if not path.is_file():
+        raise DataError(
+            f"The label set {str(path)!r} does not exist. Set `labels` to 'ucf101' or to the path of a YAML file that maps action names to "
+            f"descriptions.{near_misses(str(path), ['ucf101'])}"
+        )
+    try:
+        descriptions = yaml.safe_load(path.read_bytes())
+    except yaml.YAMLError as error:
+        raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}. Mend the file.") from None
+    if not isinstance(descriptions, dict) or not descriptions:
+        raise DataError(
+            f"{path} holds a {type(descriptions).__name__}, but must map action names to descriptions, one 'Name: \"sentence\"' a line."
+        )
+    for action, description in descriptions.items():
+        if not isinstance(action, str) or not isinstance(description, str) or not description:
+            raise DataError(
+                f"{path}: action {action!r} has the description {description!r}, but both must be non-empty strings. Quote them: "
+                "YAML reads numbers and words such as yes as other types."
+            )
+    return LabelSet(
+        name=path.stem,
+        descriptions=descriptions,
+        components={},
+        close=dict.fromkeys(descriptions, ()),
+        without_object=frozenset(),
+    )
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Clip]]:
+    """Yield ``("file:line", clip)``; blank lines are skipped."""
+    if not path.is_file():
+        raise DataError(
+            f"The manifest {str(path)!r} (resolved: {path.resolve()}) does not exist. It must be a JSONL file with one clip a line "
+            f"(fields {', '.join(REQUIRED)}). Correct the path, or make the file first."
+        )
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                where = f"{path}:{number}"
+                yield where, _clip(_json_object(line, where), where)
+
+
+def _json_object(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise DataError(
+            f"{where} is not valid JSON in UTF-8 ({error}): {line.strip()[:80]!r}. Each line must be one complete JSON object. Mend or "
+            "remove the line."
+        ) from None
+    if not isinstance(row, dict):
+        raise DataError(
+            f"{where} holds a JSON {type(row).__name__}, but each line must be a JSON object with the fields of a clip."
+        )
+    return row
+
+
+def _clip(row: dict[str, Any], where: str) -> Clip:
+    for key in row:
+        if key not in REQUIRED + OPTIONAL:
+            raise DataError(
+                f"{where} has an unknown field {key!r}. Allowed: {', '.join(REQUIRED)} and, optionally, {', '.join(OPTIONAL)}."
+                f"{near_misses(key, REQUIRED + OPTIONAL)} Rename or remove the field."
+            )
+    for key in REQUIRED:
+        if key not in row:
+            raise DataError(
+                f"{where} lacks the field {key!r}. Every clip needs {', '.join(REQUIRED)}. Add it to the row."
+            )
+        if not isinstance(row[key], str) or not row[key]:
+            raise _field_error(where, key, row[key], "a non-empty string")
+    kinds = [kind.value for kind in ClipKind]
+    if row["kind"] not in kinds:
+        raise _field_error(where, "kind", row["kind"], f"one of {', '.join(kinds)}", kinds)
+    check_path(row["path"], where)
+    start_s, end_s = (_seconds(row, key, where) for key in ("start_s", "end_s"))
+    if end_s is not None and end_s <= (start_s or 0.0):
+        raise _field_error(where, "end_s", end_s, f"more than start_s = {start_s or 0.0}")
+    return Clip(
+        **{key: row[key] for key in REQUIRED if key != "kind"},
+        kind=ClipKind(row["kind"]),
+        start_s=start_s,
+        end_s=end_s,
+        components=_components(row, where),
+    )
+
+
+def _seconds(row: dict[str, Any], key: str, where: str) -> float | None:
+    value = row.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise _field_error(where, key, value, "seconds from the first frame, a number of at least 0")
+    return float(value)
+
+
+def _components(row: dict[str, Any], where: str) -> Components | None:
+    phrases = row.get("components")
+    if phrases is None:
+        return None
+    if (
+        not isinstance(phrases, dict)
+        or set(phrases) != set(COMPONENTS)
+        or not all(isinstance(phrase, str) and phrase for phrase in phrases.values())
+    ):
+        raise _field_error(
+            where, "components", phrases, f"an object with a non-empty phrase for each of {', '.join(COMPONENTS)}"
+        )
+    return Components(**phrases)
+
+
+def _field_error(where: str, key: str, got: object, allowed: str, names: Iterable[str] = ()) -> DataError:
+    hint = near_misses(got, names) if isinstance(got, str) else ""
+    return DataError(f"{where}: field {key!r} is {got!r}, but must be {allowed}.{hint} Correct the row.")

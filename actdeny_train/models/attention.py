@@ -1,0 +1,61 @@
+"""Tree attention as an attention function of transformers, so that any of its language models runs a forest.
+
+The mask travels in the place of ``attention_mask``. A plain tensor or None there falls through to transformers' own SDPA, so the
+same model object also generates as usual.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+from actdeny_train.trees import AttentionBlocks, Forest, flex_mask
+
+NAME = "actdeny_trees"
+"""Name under which the function is registered with transformers."""
+
+
+class TreeMask:
+    """Who sees whom in a forest, prepared once for all layers: one FlexAttention block mask on CUDA, blocks of rows elsewhere."""
+
+    def __init__(self, forest: Forest) -> None:
+        self.flex = flex_mask(forest.leave) if forest.leave.is_cuda else None
+        self.blocks = AttentionBlocks.cut(forest.leave) if self.flex is None else None
+
+
+def tree_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Any,
+    scaling: float | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """Attend within trees. ``query`` (1, heads, N, d), ``key`` and ``value`` (1, key heads, N, d); returns (1, N, heads, d)."""
+    if not isinstance(attention_mask, TreeMask):
+        return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
+    if attention_mask.blocks is not None:
+        out = attention_mask.blocks.attend(query[0], key[0], value[0], scaling)[None]
+    else:
+        grouped = key.shape[1] != query.shape[1]
+        out = _flex(query, key, value, block_mask=attention_mask.flex, scale=scaling, enable_gqa=grouped)
+    return out.transpose(1, 2).contiguous(), None
+
+
+def _flex(query: Tensor, key: Tensor, value: Tensor, **kwargs: Any) -> Tensor:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    global _compiled_flex
+    if _compiled_flex is None:
+        _compiled_flex = torch.compile(flex_attention)
+    return _compiled_flex(query, key, value, **kwargs)
+
+
+_compiled_flex: Any = None
+
+AttentionInterface.register(NAME, tree_attention)
+AttentionMaskInterface.register(NAME, sdpa_mask)

@@ -1,0 +1,136 @@
+"""What a model family is: a processor without weights, and a model of three parts. One file per family fills this in.
+
+Shapes: T frames, L tokens of a sequence, V visual tokens, U rows that predict an answer token, D width of the language model.
+"""
+
+import abc
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from actdeny_train.trees import Forest, TokenSequence
+from actdeny_train.types import Frames
+
+PARTS = ("vision", "projector", "llm")
+"""Every parameter of a family lies in exactly one of these."""
+
+
+@dataclass(frozen=True, eq=False)
+class Visual:
+    """What the vision encoder takes of one clip, or of several joined.
+
+    ``inputs`` are tensors whose first dimension joins clips. ``num_tokens`` is how many visual tokens come out. ``seconds`` is
+    the time between two visual time steps, 0 where there is only one.
+    """
+
+    inputs: Mapping[str, Tensor]
+    num_tokens: int
+    seconds: float = 0.0
+
+    @staticmethod
+    def join(visuals: Sequence["Visual"]) -> "Visual":
+        """Put the clips of a forest behind each other, in the order of its trees."""
+        keys = visuals[0].inputs
+        return Visual({k: torch.cat([v.inputs[k] for v in visuals]) for k in keys}, sum(v.num_tokens for v in visuals))
+
+    def to(self, device: torch.device | str) -> "Visual":
+        """Return the inputs on another device."""
+        return Visual({k: v.to(device) for k, v in self.inputs.items()}, self.num_tokens, self.seconds)
+
+
+class Processor(abc.ABC):
+    """Frames and words into tensors and token ids. Holds no weights and pickles into data workers."""
+
+    @abc.abstractmethod
+    def visual(self, frames: Frames) -> Visual:
+        """Resize, normalise and cut frames into patches; the frames' own times give ``seconds``."""
+
+    @abc.abstractmethod
+    def sequence(
+        self, visuals: Sequence[Visual], text: str, answer: str, *, question: int, choice: int
+    ) -> TokenSequence:
+        """Return the whole conversation (clips, then ``text``, then ``answer`` and end of turn) as the chat template writes it.
+
+        ``question`` and ``choice`` name the leaf. Raises DataError if the text holds one of the tokenizer's special tokens.
+        """
+
+    @abc.abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return token ids as text, special tokens shown."""
+
+    @abc.abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write tokenizer, processor settings and chat template in the official layout."""
+
+    @property
+    @abc.abstractmethod
+    def fingerprint(self) -> str:
+        """Return a short hash of everything that decides what ``visual`` and ``sequence`` give."""
+
+
+class Family(nn.Module, abc.ABC):
+    """A video language model: encoder, projector and language model over a forest."""
+
+    PART_PREFIXES: ClassVar[tuple[tuple[str, str], ...]]
+    """(parameter name prefix, part), first match wins."""
+
+    processor: Processor
+
+    @abc.abstractmethod
+    def encode(self, visual: Visual) -> Tensor:
+        """Return the visual tokens (V, D) of joined clips. Frozen parts run without gradients."""
+
+    @abc.abstractmethod
+    def forward(self, forest: Forest, visual_tokens: Tensor) -> Tensor:
+        """Return the hidden rows (U, D) at ``forest.predict_rows``, after the last norm."""
+
+    @abc.abstractmethod
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Return (U, vocabulary) logits of hidden rows."""
+
+    @abc.abstractmethod
+    def part_modules(self) -> Mapping[str, Sequence[nn.Module]]:
+        """Return the modules of each part, for switching frozen ones to eval; a later part's module may lie inside an earlier one."""
+
+    @abc.abstractmethod
+    def checkpoint_gradients(self) -> None:
+        """Trade compute for memory: recompute the blocks of trained parts in the backward pass (non-reentrant)."""
+
+    @abc.abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write weights, configs, tokenizer and processor so that plain transformers loads the folder."""
+
+    def part_parameters(self) -> dict[str, list[tuple[str, nn.Parameter]]]:
+        """Return (name, parameter) pairs per part. Tied weights count once; every parameter lies in exactly one part."""
+        parts: dict[str, list[tuple[str, nn.Parameter]]] = {part: [] for part in PARTS}
+        for name, parameter in self.named_parameters():
+            parts[self._part_of(name)].append((name, parameter))
+        return parts
+
+    def _part_of(self, name: str) -> str:
+        for prefix, part in self.PART_PREFIXES:
+            if name.startswith(prefix):
+                return part
+        raise AssertionError(f"parameter {name} of {type(self).__name__} lies in no part")
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the weights."""
+        return next(self.parameters()).device
+
+    def fingerprint(self) -> str:
+        """Return a short hash of all weights: names, shapes, types and bytes."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(_tensors(self)):
+            digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        return digest.hexdigest()[:16]
+
+
+def _tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    yield from module.state_dict().items()

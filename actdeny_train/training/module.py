@@ -1,0 +1,112 @@
+"""The one training loop: forests in, the head's loss over answer tokens, one optimiser."""
+
+import math
+from contextlib import nullcontext
+from typing import Any
+
+import lightning
+import torch
+from torch import Tensor
+
+from actdeny_train.errors import ActdenyError
+from actdeny_train.models.batch import Batch
+from actdeny_train.models.family import Family
+from actdeny_train.models.heads import LanguageHead
+from actdeny_train.models.tuning import set_modes, train_only
+from actdeny_train.training.optimizer import groups_without_gradient, make_optimizer, rate_factor, set_rates
+from actdeny_train.training.run import HardwareSettings, OptimizerSettings
+from actdeny_train.training.steps import Step
+
+
+class TrainingError(ActdenyError):
+    """Training cannot go on: the loss is not finite, or a trained part gets no gradient."""
+
+
+class AnswerTraining(lightning.LightningModule):
+    """Trains a family on right answers.
+
+    The loss of a step is the mean negative log-probability of all its answer tokens, over all forests and devices, so it does not
+    depend on how the step is cut into forests. Lightning's ``global_step`` counts optimiser steps, as ours do.
+    """
+
+    def __init__(self, family: Family, optimizer: OptimizerSettings, num_steps: int, hardware: HardwareSettings) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.family = family
+        self.head = LanguageHead()
+        self.settings = optimizer
+        self.num_steps = num_steps
+        train_only(family, optimizer.lr)
+        if hardware.checkpoint_gradients:
+            family.checkpoint_gradients()
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return make_optimizer(self.family, self.settings)
+
+    def on_train_start(self) -> None:
+        set_modes(self.family)
+
+    def transfer_batch_to_device(self, batch: Step, device: torch.device, dataloader_idx: int) -> Step:
+        return batch.to(device)
+
+    def training_step(self, step: Step, batch_idx: int) -> None:
+        optimizer: Any = self.optimizers()
+        rates = set_rates(optimizer.optimizer, rate_factor(step.number, self.num_steps, self.settings.warmup_ratio))
+        weights = [
+            torch.tensor(weight, device=self.device)[batch.forest.leaf_question[batch.forest.answer_leaf]]
+            for batch, weight in zip(step.batches, step.weights, strict=True)
+        ]
+        num_tokens = self._over_devices(torch.stack([w.sum() for w in weights]).sum())
+        optimizer.zero_grad()
+        loss = torch.zeros((), device=self.device)
+        for i, (batch, weight) in enumerate(zip(step.batches, weights, strict=True)):
+            is_last = i == len(step.batches) - 1
+            with nullcontext() if is_last else self._without_sync():
+                part = self._loss(batch, weight) / num_tokens
+                self._check_finite(part, batch, weight, step.number)
+                self.manual_backward(part * self.trainer.world_size)  # DDP averages gradients over devices
+            loss += part.detach()
+        if step.number == 0 and (without := groups_without_gradient(self.family, self.settings.lr)):
+            raise TrainingError(
+                f"No gradient reaches {', '.join(without)} in the first step, so training would leave it as it is. Freeze it "
+                f"(leave out optimizer.lr.{without[0]}) or mend the model."
+            )
+        norm = self._clip()
+        optimizer.step()
+        self.log_dict(
+            {"loss": self._over_devices(loss), "gradient_norm": norm, **{f"lr/{p}": r for p, r in rates.items()}},
+            prog_bar=False,
+        )
+
+    def _loss(self, batch: Batch, weight: Tensor) -> Tensor:
+        hidden = self.family(batch.forest, self.family.encode(batch.visual))
+        return -(self.head.token_logprobs(self.family, batch.forest, hidden) * weight).sum()
+
+    def _check_finite(self, loss: Tensor, batch: Batch, weight: Tensor, step: int) -> None:
+        if bool(torch.isfinite(loss)):
+            return
+        with torch.no_grad():
+            hidden = self.family(batch.forest, self.family.encode(batch.visual))
+            token_logprobs = self.head.token_logprobs(self.family, batch.forest, hidden)
+            bad = ~torch.isfinite(self.head.leaf_logprobs(batch.forest, token_logprobs))
+        questions = [batch.questions[int(q)] for q in batch.forest.leaf_question[bad]]
+        clips = sorted({clip for question in questions for clip in question.clip_ids})
+        raise TrainingError(
+            f"The loss of step {step} is {float(loss)}: it comes from {len(clips)} clip{'s' if len(clips) != 1 else ''} "
+            f"({', '.join(clips[:5])}{', ...' if len(clips) > 5 else ''}), first question {questions[0].id if questions else '-'!r}. "
+            "The last saved state is untouched. Look at these clips; if they are sound, lower the learning rates or use "
+            "hardware.precision=float32."
+        )
+
+    def _clip(self) -> Tensor:
+        parameters = [p for p in self.family.parameters() if p.grad is not None]
+        limit = self.settings.clip_norm if self.settings.clip_norm is not None else math.inf
+        return torch.nn.utils.clip_grad_norm_(parameters, limit)
+
+    def _without_sync(self) -> Any:
+        strategy = self.trainer.strategy
+        return strategy.block_backward_sync() if hasattr(strategy, "block_backward_sync") else nullcontext()
+
+    def _over_devices(self, value: Tensor) -> Tensor:
+        """Return the sum over devices."""
+        return value if self.trainer.world_size == 1 else self.trainer.strategy.reduce(value, reduce_op="sum")

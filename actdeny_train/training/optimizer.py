@@ -1,0 +1,56 @@
+"""AdamW groups by part, and the learning rate as a pure function of the step."""
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+
+from actdeny_train.models.family import Family
+from actdeny_train.training.run import OptimizerSettings
+
+
+def parameter_groups(family: Family, settings: OptimizerSettings) -> list[dict[str, object]]:
+    """Return AdamW groups ``{params, part, peak_lr, lr, weight_decay}``: matrices and the rest of each trained part."""
+    groups: list[dict[str, object]] = []
+    for part, named in family.part_parameters().items():
+        if part not in settings.lr:
+            continue
+        decays = [p for _, p in named if p.ndim >= 2]
+        rest = [p for _, p in named if p.ndim < 2]
+        for parameters, decay in ((decays, settings.weight_decay), (rest, 0.0)):
+            if parameters:
+                rate = settings.lr[part]
+                groups.append({"params": parameters, "part": part, "peak_lr": rate, "lr": rate, "weight_decay": decay})
+    return groups
+
+
+def make_optimizer(family: Family, settings: OptimizerSettings) -> torch.optim.AdamW:
+    """Return AdamW over the trained parts."""
+    return torch.optim.AdamW(parameter_groups(family, settings), betas=settings.betas, eps=settings.eps)
+
+
+def rate_factor(step: int, num_steps: int, warmup_ratio: float) -> float:
+    """Return the share of the peak rate at ``step`` (0-based): linear warm-up over ceil(ratio * steps), then cosine to 0."""
+    num_warmup = math.ceil(warmup_ratio * num_steps)
+    if step < num_warmup:
+        return (step + 1) / num_warmup
+    progress = (step - num_warmup) / max(1, num_steps - num_warmup)
+    return 0.5 * (1.0 + math.cos(math.pi * progress))
+
+
+def set_rates(optimizer: torch.optim.Optimizer, factor: float) -> Mapping[str, float]:
+    """Set every group's rate to ``factor`` of its peak; return the rate per part."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak_lr"] * factor
+    return {group["part"]: group["lr"] for group in optimizer.param_groups}
+
+
+def groups_without_gradient(family: Family, parts: Mapping[str, float]) -> list[str]:
+    """Return the trained parts in which no parameter has a gradient (checked after the first backward pass)."""
+
+    def has_gradient(parameter: nn.Parameter) -> bool:
+        return parameter.grad is not None and bool(parameter.grad.any())
+
+    named = family.part_parameters()
+    return [part for part in parts if not any(has_gradient(p) for _, p in named[part])]

@@ -1,0 +1,180 @@
+"""From a TrainRun to a finetuned model: verify clips, plan steps, run Lightning, save a folder that transformers loads."""
+
+import importlib.metadata
+import json
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+import yaml
+from lightning.pytorch.callbacks import ModelCheckpoint, TQDMProgressBar
+from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from torch.utils.data import DataLoader
+
+from actdeny_train.datasets.base import ClipDataModule
+from actdeny_train.datasets.reader import ClipReader
+from actdeny_train.errors import CheckpointError, ConfigError
+from actdeny_train.models.family import Family
+from actdeny_train.questions.mixture import Mixture
+from actdeny_train.training.module import AnswerTraining
+from actdeny_train.training.plan import Plan, StepSampler
+from actdeny_train.training.progress import ProgressLines, Throughput
+from actdeny_train.training.run import TrainRun
+from actdeny_train.training.steps import StepDataset
+
+CONFIG = "config.yaml"
+LAST = "last.ckpt"
+MODEL = "model"
+
+
+def train(
+    run: TrainRun,
+    values: Mapping[str, Any],
+    *,
+    resume: bool = False,
+    family: Family | None = None,
+    data: ClipDataModule | None = None,
+) -> Path:
+    """Train and return the folder of the finished model (``<folder>/<name>/model``).
+
+    ``values`` is the resolved config, saved beside the results. ``family`` and ``data`` may be given ready-made. Raises ConfigError if the
+    folder already holds a run and ``resume`` is not set, or if a resumed run's config differs from the saved one.
+    """
+    folder = open_folder(run, values, resume)
+    lightning.seed_everything(run.seed, verbose=False)
+    data = data or run.data.build()
+    data.prepare_data()
+    clips = data.usable("train")
+    data.write_quarantine(folder)
+    family = family or run.model.build()
+    plan = Plan(clips, run.batch, run.seed)
+    module = AnswerTraining(family, run.optimizer, plan.num_steps, run.hardware)
+    trainer = make_trainer(run, folder, plan.num_steps)
+    data.feed(lambda _: make_loader(run, plan, data, module))
+    _write_record(folder, family)
+    trainer.fit(module, datamodule=data, ckpt_path=str(folder / LAST) if resume else None, weights_only=True)
+    if trainer.is_global_zero:
+        _save_model(family, folder / MODEL)
+    return folder / MODEL
+
+
+def make_loader(run: TrainRun, plan: Plan, data: ClipDataModule, module: AnswerTraining) -> DataLoader:
+    """Return the loader of the steps that are left; Lightning asks for it after it has restored ``global_step``."""
+    trainer = module.trainer
+    dataset = StepDataset(
+        plan=plan,
+        read_frames=ClipReader(data, run.frames, run.batch.cache_gib),
+        processor=module.family.processor,
+        source=Mixture(run.questions),
+        labels=data.labels,
+        rank=trainer.global_rank,
+        world_size=trainer.world_size,
+    )
+    workers = run.batch.num_workers
+    return DataLoader(
+        dataset,
+        batch_size=None,
+        sampler=StepSampler(plan.num_steps, trainer.global_step),
+        num_workers=workers,
+        persistent_workers=workers > 0,
+    )
+
+
+def make_trainer(run: TrainRun, folder: Path, num_steps: int) -> lightning.Trainer:
+    """Return the Lightning trainer of a run that writes to ``folder``."""
+    save = ModelCheckpoint(
+        dirpath=folder,
+        filename="step_{step}",
+        auto_insert_metric_name=False,
+        every_n_train_steps=run.output.save_every_steps,
+        save_top_k=0,
+        save_last=True,
+        enable_version_counter=False,
+    )
+    watch = [component.build() for component in run.output.callbacks]
+    on_terminal = sys.stderr.isatty()
+    bar = TQDMProgressBar() if on_terminal else ProgressLines()
+    return lightning.Trainer(
+        accelerator=run.hardware.accelerator,
+        devices=run.hardware.devices,
+        strategy=run.hardware.strategy,
+        precision="bf16-mixed" if run.hardware.precision == "bfloat16" else "32-true",
+        max_epochs=1,
+        max_steps=num_steps,
+        logger=[CSVLogger(folder, name="logs"), TensorBoardLogger(folder, name="tensorboard")],
+        callbacks=[save, Throughput(), bar, *watch],
+        log_every_n_steps=run.output.log_every_steps,
+        enable_progress_bar=on_terminal,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        deterministic="warn",
+    )
+
+
+def open_folder(run: TrainRun, values: Mapping[str, Any], resume: bool) -> Path:
+    """Return the run's folder with its config in it, refusing to mix two runs."""
+    folder = Path(run.output.folder) / run.name
+    config = folder / CONFIG
+    if resume:
+        if not (folder / LAST).is_file():
+            raise CheckpointError(
+                f"Nothing to resume: {folder / LAST} does not exist. Start the run without --resume, or correct name or output.folder."
+            )
+        _compare(yaml.safe_load(config.read_text(encoding="utf-8")), values, config)
+        return folder
+    if (folder / LAST).exists() or (folder / MODEL).exists():
+        raise ConfigError(
+            f"{folder} already holds a run. Continue it with --resume, choose another name (name=...), or remove the folder."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    config.write_text(yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return folder
+
+
+def _compare(saved: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
+    """Refuse to resume under settings that change the result; hardware and output may differ."""
+    differing = sorted(
+        key for key in {*saved, *now} - {"hardware", "output"} if json.dumps(saved.get(key)) != json.dumps(now.get(key))
+    )
+    if differing:
+        raise ConfigError(
+            f"The run in {path.parent} was started with other settings under {', '.join(differing)} (see {path}), so resuming would mix "
+            "two runs. Use the saved config, or start a new run under another name."
+        )
+
+
+def _write_record(folder: Path, family: Family) -> None:
+    """Write ``run.json``: what the numbers of this run depend on besides the config."""
+    packages = ("torch", "transformers", "lightning", "av", "numpy")
+    record = {
+        "python": platform.python_version(),
+        "packages": {name: importlib.metadata.version(name) for name in packages},
+        "commit": _commit(),
+        "fingerprints": {"start_weights": family.fingerprint(), "processor": family.processor.fingerprint},
+    }
+    (folder / "run.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def _commit() -> str | None:
+    """Return the checkout's commit, None outside one."""
+    git = shutil.which("git")
+    if git is None:
+        return None
+    here = Path(__file__).resolve().parent
+    found = subprocess.run([git, "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or None
+
+
+def _save_model(family: Family, folder: Path) -> None:
+    work = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    family.save(work)
+    shutil.rmtree(folder, ignore_errors=True)
+    work.replace(folder)

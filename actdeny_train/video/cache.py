@@ -1,0 +1,59 @@
+"""Decoded frames kept in memory, the least recently used given up first."""
+
+import dataclasses
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+from actdeny_train.errors import ConfigError
+from actdeny_train.types import Frames
+from actdeny_train.video.decode import OnDamage, read_frames
+from actdeny_train.video.sampling import Sampling
+
+
+class FrameCache:
+    """Wrap ``read_frames`` in a memory of at most ``max_gib`` GiB of pixels; 0 keeps nothing.
+
+    A file that changes (its time of modification or its size) is read again. Pickling carries the limit but no frames, so
+    every worker process of a DataLoader fills its own cache: the limit holds per process.
+    """
+
+    def __init__(self, max_gib: float) -> None:
+        if not 0 <= max_gib < float("inf"):
+            raise ConfigError(f"FrameCache: max_gib is {max_gib}, but must be a finite number of GiB, 0 or more.")
+        self.max_gib = max_gib
+        self._frames: OrderedDict[tuple[object, ...], Frames] = OrderedDict()
+        self._num_bytes = 0
+
+    def read(
+        self,
+        path: Path,
+        sampling: Sampling,
+        *,
+        start_s: float | None = None,
+        end_s: float | None = None,
+        on_damage: OnDamage = "error",
+    ) -> Frames:
+        """Return what ``read_frames`` returns, in arrays that the caller may change. Errors are its own and are not kept."""
+        if self.max_gib == 0 or not path.is_file():
+            return read_frames(path, sampling, start_s=start_s, end_s=end_s, on_damage=on_damage)
+        stat = path.stat()
+        key = (path.resolve(), stat.st_mtime_ns, stat.st_size, str(sampling), start_s, end_s, on_damage)
+        if key in self._frames:
+            self._frames.move_to_end(key)
+        else:
+            frames = read_frames(path, sampling, start_s=start_s, end_s=end_s, on_damage=on_damage)
+            if frames.pixels.nbytes > self.max_gib * 2**30:
+                return frames
+            self._frames[key] = frames
+            self._num_bytes += frames.pixels.nbytes
+            while self._num_bytes > self.max_gib * 2**30:
+                _, oldest = self._frames.popitem(last=False)
+                self._num_bytes -= oldest.pixels.nbytes
+        kept = self._frames[key]
+        return dataclasses.replace(
+            kept, pixels=kept.pixels.copy(), time_s=kept.time_s.copy(), indices=kept.indices.copy()
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrameCache, (self.max_gib,)
