@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from actdeny_train import config
 from actdeny_train.errors import ActdenyError
 
 
-def _run(tool: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
+def _run(
+    tool: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser, argv: Sequence[str] | None
+) -> int:
     arguments = parser.parse_args(argv)
     try:
         tool(arguments)
@@ -61,14 +61,16 @@ def evaluate(argv: Sequence[str] | None = None) -> int:
 
         from actdeny_train.evaluation.evaluate import evaluate as answer
         from actdeny_train.evaluation.run import EvaluateRun
-        from actdeny_train.report.terminal import print_summary
+        from actdeny_train.report.terminal import open_console, print_summary
 
         values = config.read(arguments.config, arguments.overrides)
         run = config.parse(values, EvaluateRun, str(arguments.config))
         summary = answer(run)
         folder = Path(run.folder) / run.name
-        (folder / "config.yaml").write_text(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
-        print_summary(summary, Console())
+        (folder / "config.yaml").write_text(
+            yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8"
+        )
+        print_summary(summary, open_console())
         print(f"predictions, metrics and config: {folder}")
 
     return _run(tool, parser, argv)
@@ -115,6 +117,36 @@ def benchmark(argv: Sequence[str] | None = None) -> int:
         from actdeny_train.training.tree_benchmark import measure
 
         print(json.dumps(measure(), indent=2))
+
+    return _run(tool, parser, argv)
+
+
+def demo(argv: Sequence[str] | None = None) -> int:
+    """``tools/demo.py``"""
+    parser = argparse.ArgumentParser(
+        description="The whole path once on MiniAD, without a download: about four minutes."
+    )
+
+    def tool(arguments: argparse.Namespace) -> None:
+        from actdeny_train.miniature import demo as show
+        from actdeny_train.report.terminal import open_console
+
+        show(open_console())
+
+    return _run(tool, parser, argv)
+
+
+def study(argv: Sequence[str] | None = None) -> int:
+    """``tools/study.py``"""
+    parser = argparse.ArgumentParser(
+        description="Does it learn? Pretraining and four continuations on MiniAD: about 20 minutes."
+    )
+
+    def tool(arguments: argparse.Namespace) -> None:
+        from actdeny_train.miniature import study as run
+        from actdeny_train.report.terminal import open_console
+
+        run(open_console())
 
     return _run(tool, parser, argv)
 

@@ -143,7 +143,8 @@ def _holds_objects(values: Any) -> bool:
 def _check_kind(target: Callable[..., Any], hint: Any, key: str, file: str) -> None:
     """Refuse a class, or a function with a declared result, whose objects cannot be what a place needs."""
     made = target if inspect.isclass(target) else _hints(target).get("return")
-    needed, given = (typing.get_origin(kind) or kind for kind in (hint, made))
+    needed: Any = typing.get_origin(hint) or hint
+    given: Any = typing.get_origin(made) or made
     if any(not inspect.isclass(kind) or kind in (Any, types.UnionType) for kind in (needed, given)):
         return
     if getattr(needed, "_is_protocol", False):

@@ -101,9 +101,7 @@ def evaluate(run: EvaluateRun, family: Family | None = None, data: ClipDataModul
     return summary
 
 
-def _missing(
-    clips: Sequence[Clip], run: EvaluateRun, labels: LabelSet, store: PredictionStore
-) -> list[Sequence[Clip]]:
+def _missing(clips: Sequence[Clip], run: EvaluateRun, labels: LabelSet, store: PredictionStore) -> list[Sequence[Clip]]:
     """Cut all clips into forests, always the same, and return those with an unanswered question.
 
     A forest is never cut anew around what is missing: its other members move the last bits of every score.
@@ -112,9 +110,12 @@ def _missing(
 
     def is_answered(clip: Clip) -> bool:
         questions = questions_about(clip, run.ask, labels, run.seed)
-        return all([store.has(q.id, question_fingerprint(q)) for q in questions])
+        found = [
+            store.has(q.id, question_fingerprint(q)) for q in questions
+        ]  # each one: has() refuses changed questions
+        return all(found)
 
-    return [group for group in groups if not all([is_answered(clip) for clip in group])]
+    return [group for group in groups if not all(is_answered(clip) for clip in group)]
 
 
 class _progress:  # noqa: N801 (used like a function)
@@ -124,7 +125,13 @@ class _progress:  # noqa: N801 (used like a function)
         self.num_clips = num_clips
         self.done = 0
         self.started = self.said = time.monotonic()
-        columns = (TextColumn("evaluating"), BarColumn(), MofNCompleteColumn(), TextColumn("clips"), TimeRemainingColumn())
+        columns = (
+            TextColumn("evaluating"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("clips"),
+            TimeRemainingColumn(),
+        )
         self.bar = Progress(*columns, disable=not sys.stderr.isatty())
         self.task = self.bar.add_task("", total=num_clips)
 

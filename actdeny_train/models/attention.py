@@ -21,9 +21,9 @@ NAME = "actdeny_trees"
 class TreeMask:
     """Who sees whom in a forest, prepared once for all layers: one FlexAttention block mask on CUDA, blocks of rows elsewhere."""
 
-    def __init__(self, forest: Forest) -> None:
+    def __init__(self, forest: Forest, dtype: torch.dtype) -> None:
         self.flex = flex_mask(forest.leave) if forest.leave.is_cuda else None
-        self.blocks = AttentionBlocks.cut(forest.leave) if self.flex is None else None
+        self.blocks = AttentionBlocks.cut(forest.leave, dtype) if self.flex is None else None
 
 
 def tree_attention(

@@ -44,7 +44,9 @@ class Batch:
     @classmethod
     def of(cls, processor: Processor, asked: Sequence[Asked]) -> "Batch":
         """Tokenise every leaf whole, merge each clip's sequences into a tree, and plant the trees side by side."""
-        trees, joined, questions = [], [], []
+        trees: list[PromptTree] = []
+        joined: list[Visual] = []
+        questions: list[Question] = []
         for one in asked:
             visuals = [processor.visual(frames) for frames in one.frames]
             sequences = [

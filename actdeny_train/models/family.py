@@ -128,7 +128,7 @@ class Family(nn.Module, abc.ABC):
         digest = hashlib.sha256()
         for name, tensor in sorted(_tensors(self)):
             digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
         return digest.hexdigest()[:16]
 
 

@@ -1,11 +1,13 @@
 """Loading checkpoints through transformers, with errors that say which file or which access is missing and what to do."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig
+from transformers.utils import logging as transformers_logging
 
 from actdeny_train.errors import CheckpointError
 
@@ -24,6 +26,8 @@ def load_processor(cls: Any, checkpoint: str, revision: str | None) -> Any:
 def load_model(cls: Any, model_type: str, checkpoint: str, revision: str | None, dtype: torch.dtype) -> Any:
     """Return ``cls.from_pretrained`` in ``dtype`` from safetensors, refusing other families and missing or left-over weights."""
     _check_folder(checkpoint)
+    if not sys.stderr.isatty():
+        transformers_logging.disable_progress_bar()
     try:
         config = AutoConfig.from_pretrained(checkpoint, revision=revision, trust_remote_code=False)
         if config.model_type != model_type:

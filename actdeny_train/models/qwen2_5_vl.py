@@ -47,7 +47,7 @@ class Qwen25VLProcessor(Processor):
         tokenizer = processor.tokenizer
         self._pad = int(tokenizer.convert_tokens_to_ids("<|video_pad|>"))
         self._end = int(tokenizer.convert_tokens_to_ids("<|im_end|>"))
-        self._special = tuple(str(token) for token in tokenizer.added_tokens_decoder.values())
+        self._special = tuple(str(token) for token in tokenizer.added_tokens_decoder.values() if token.special)
 
     def visual(self, frames: Frames) -> Visual:
         pixels = torch.from_numpy(np.ascontiguousarray(frames.pixels.transpose(0, 3, 1, 2)))
@@ -97,7 +97,7 @@ class Qwen25VLProcessor(Processor):
         repeats[places] = [v.num_tokens for v in visuals]
         whole = np.repeat(ids, repeats)
         is_visual = whole == self._pad
-        grids = [Grid(*(int(n) for n in v.inputs["video_grid_thw"][0]), seconds=v.seconds) for v in visuals]
+        grids = [Grid(t, h, w, v.seconds) for v in visuals for t, h, w in v.inputs["video_grid_thw"].tolist()]
         return TokenSequence(
             ids=whole,
             positions=mrope_positions(whole, np.array([self._pad]), grids, self.tokens_per_second, self.merge_size),
@@ -182,7 +182,7 @@ class Qwen25VL(Family):
         language_model = self.model.model.language_model
         embeds = language_model.embed_tokens(forest.ids)
         embeds = embeds.index_copy(0, forest.visual_rows, visual_tokens[forest.visual_index].to(embeds.dtype))
-        mask = attention.TreeMask(forest)
+        mask = attention.TreeMask(forest, embeds.dtype)
         hidden = language_model(
             inputs_embeds=embeds[None],
             position_ids=forest.positions[:, None],

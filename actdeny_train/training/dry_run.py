@@ -31,7 +31,13 @@ def dry_run(run: TrainRun) -> Iterable[str]:
         f"{plan.num_steps} steps of {run.batch.clips_per_step} clips x {run.batch.questions_per_clip} questions"
     )
     step = StepDataset(
-        plan, ClipReader(data, run.frames), family.processor, Mixture(run.questions), data.labels, 0, run.hardware.devices
+        plan,
+        ClipReader(data, run.frames),
+        family.processor,
+        Mixture(run.questions),
+        data.labels,
+        0,
+        run.hardware.devices,
     )[0]
     yield from _sample(family, step.batches[0])
     yield from _memory(run, family, step.batches[0])

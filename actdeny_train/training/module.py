@@ -29,7 +29,9 @@ class AnswerTraining(lightning.LightningModule):
     depend on how the step is cut into forests. Lightning's ``global_step`` counts optimiser steps, as ours do.
     """
 
-    def __init__(self, family: Family, optimizer: OptimizerSettings, num_steps: int, hardware: HardwareSettings) -> None:
+    def __init__(
+        self, family: Family, optimizer: OptimizerSettings, num_steps: int, hardware: HardwareSettings
+    ) -> None:
         super().__init__()
         self.automatic_optimization = False
         self.family = family
@@ -39,15 +41,10 @@ class AnswerTraining(lightning.LightningModule):
         train_only(family, optimizer.lr)
         if hardware.checkpoint_gradients:
             family.checkpoint_gradients()
+        set_modes(family)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return make_optimizer(self.family, self.settings)
-
-    def on_train_start(self) -> None:
-        set_modes(self.family)
-
-    def transfer_batch_to_device(self, batch: Step, device: torch.device, dataloader_idx: int) -> Step:
-        return batch.to(device)
 
     def training_step(self, step: Step, batch_idx: int) -> None:
         optimizer: Any = self.optimizers()

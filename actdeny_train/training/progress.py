@@ -19,7 +19,12 @@ class Throughput(Callback):
         self._last = time.monotonic()
 
     def on_train_batch_end(
-        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, outputs: Any, batch: Step, batch_idx: int
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        outputs: Any,
+        batch: Step,
+        batch_idx: int,
     ) -> None:
         now = time.monotonic()
         num_questions = sum(len(b.questions) for b in batch.batches) * trainer.world_size
@@ -38,7 +43,12 @@ class ProgressLines(Callback):
         self._first = trainer.global_step
 
     def on_train_batch_end(
-        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, outputs: Any, batch: Step, batch_idx: int
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        outputs: Any,
+        batch: Step,
+        batch_idx: int,
     ) -> None:
         now = time.monotonic()
         done, last = trainer.global_step - self._first, trainer.global_step == trainer.max_steps

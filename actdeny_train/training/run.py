@@ -67,7 +67,9 @@ class OptimizerSettings:
             if part not in PARTS:
                 raise ConfigError(f"optimizer.lr.{part}: there is no such part; parts are {', '.join(PARTS)}.")
             if not rate > 0:
-                raise ConfigError(f"optimizer.lr.{part} is {rate}, but must be above 0. Leave the part out to freeze it.")
+                raise ConfigError(
+                    f"optimizer.lr.{part} is {rate}, but must be above 0. Leave the part out to freeze it."
+                )
         if not self.lr:
             raise ConfigError("optimizer.lr is empty, so nothing would train. Give a rate for at least one part.")
         if not 0 <= self.warmup_ratio < 1:

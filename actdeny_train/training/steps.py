@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch.utils.data import Dataset
 
 from actdeny_train.actions.labels import LabelSet
@@ -22,9 +23,9 @@ class Step:
     batches: tuple[Batch, ...]
     weights: tuple[tuple[float, ...], ...]
 
-    def to(self, device: object) -> "Step":
-        """Return the step on another device."""
-        return dataclasses.replace(self, batches=tuple(batch.to(device) for batch in self.batches))  # type: ignore[arg-type]
+    def to(self, device: torch.device | str) -> "Step":
+        """Return the step on another device (Lightning calls this)."""
+        return dataclasses.replace(self, batches=tuple(batch.to(device) for batch in self.batches))
 
 
 @dataclass(frozen=True, eq=False)

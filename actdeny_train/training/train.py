@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import logging
 import platform
 import shutil
 import subprocess
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import lightning
-import torch
 import yaml
 from lightning.pytorch.callbacks import ModelCheckpoint, TQDMProgressBar
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
@@ -47,6 +47,9 @@ def train(
     folder already holds a run and ``resume`` is not set, or if a resumed run's config differs from the saved one.
     """
     folder = open_folder(run, values, resume)
+    logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(
+        logging.WARNING
+    )  # no advertisements in a run's log
     lightning.seed_everything(run.seed, verbose=False)
     data = data or run.data.build()
     data.prepare_data()

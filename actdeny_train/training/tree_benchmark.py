@@ -91,7 +91,9 @@ def _forest_loss(family: Qwen25VL, batch: Batch) -> Tensor:
 
 def _sequences(family: Qwen25VL, frames: Frames, questions: Sequence[Question]) -> list[np.ndarray]:
     visual = family.processor.visual(frames)
-    return [family.processor.sequence([visual], q.text, q.answers[q.target], question=0, choice=0).ids for q in questions]
+    return [
+        family.processor.sequence([visual], q.text, q.answers[q.target], question=0, choice=0).ids for q in questions
+    ]
 
 
 def _alone_loss(family: Qwen25VL, frames: Frames, questions: Sequence[Question]) -> Tensor:

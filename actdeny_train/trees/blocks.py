@@ -15,18 +15,18 @@ class AttentionBlocks:
     """Rows of a forest in blocks of Q, each with the keys that any of its rows may see.
 
     A row's ancestors before its block are ancestors of the block's first row too (their subtrees reach over it), so the keys are
-    those ancestors and the block itself. ``query_rows`` (B, Q) and ``key_rows`` (B, K) index tokens, padded with 0; ``mask``
-    (B, 1, Q, K) is True where a row may look. Padded rows look at one key and are cut off again.
+    those ancestors and the block itself. ``query_rows`` (B, Q) and ``key_rows`` (B, K) index tokens, padded with 0; ``bias``
+    (B, 1, Q, K) is 0 where a row may look, else -inf. Padded rows look at one key and are cut off again.
     """
 
     query_rows: Tensor
     key_rows: Tensor
-    mask: Tensor
+    bias: Tensor
     num_rows: int
 
     @classmethod
-    def cut(cls, leave: Tensor) -> "AttentionBlocks":
-        """Cut a forest by its tokens' ``leave`` (N,), see ``trees.tree``."""
+    def cut(cls, leave: Tensor, dtype: torch.dtype) -> "AttentionBlocks":
+        """Cut a forest by its tokens' ``leave`` (N,), see ``trees.tree``; attention is in ``dtype``."""
         n, device = len(leave), leave.device
         index = torch.arange(n, device=device)
         depth = _depths(leave)
@@ -44,7 +44,9 @@ class AttentionBlocks:
         sees = (key_rows[:, None, :] <= rows[:, :, None]) & (rows[:, :, None] < leave[key_rows][:, None, :])
         mask = sees & (keys >= 0)[:, None, :] & is_row[:, :, None]
         mask[..., num_ancestors] |= ~is_row  # no row may look at nothing: softmax would be NaN
-        return cls(rows, key_rows, mask[:, None], n)
+        # SDPA would turn booleans into numbers again in every layer.
+        bias = torch.zeros(mask.shape, dtype=dtype, device=device).masked_fill_(~mask, -torch.inf)
+        return cls(rows, key_rows, bias[:, None], n)
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
         """Attend: ``query`` (heads, N, d), ``key`` and ``value`` (key heads, N, d), where heads are a multiple of key heads.
@@ -54,7 +56,7 @@ class AttentionBlocks:
         repeats = query.shape[0] // key.shape[0]
         keys, values = _rows(key, self.key_rows, repeats), _rows(value, self.key_rows, repeats)
         out = functional.scaled_dot_product_attention(
-            _rows(query, self.query_rows), keys, values, attn_mask=self.mask, scale=scale
+            _rows(query, self.query_rows), keys, values, attn_mask=self.bias, scale=scale
         )
         return out.transpose(0, 1).flatten(1, 2)[:, : self.num_rows]
 

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from huggingface_hub.errors import LocalTokenNotFoundError
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
 from actdeny_train import config
 from actdeny_train.datasets.manifest import write_manifest
 from actdeny_train.errors import CheckpointError, DataError
-from actdeny_train.export.export import export
+from actdeny_train.export.export import export, push
 from actdeny_train.models import qwen2_5_vl
 from actdeny_train.training.run import TrainRun
 from actdeny_train.training.train import train
@@ -211,4 +212,40 @@ def test_a_state_of_another_model(run_folder, tmp_path):
     assert refused(run_folder / "last.ckpt", tmp_path) == (
         f"{run_folder / 'last.ckpt'} does not fit the model of {run_folder / 'config.yaml'}: "
         "['model.model.language_model.norm.weight'] differ."
+    )
+
+
+class RecordingHub:
+    """Stands in for the Hub and keeps what it was asked."""
+
+    calls: list = []  # noqa: RUF012
+
+    def create_repo(self, repo_id, **settings):
+        self.calls.append(("create", repo_id, settings))
+
+    def upload_folder(self, **settings):
+        self.calls.append(("upload", settings))
+
+
+def test_a_push_makes_a_private_repository(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.HfApi", RecordingHub)
+    RecordingHub.calls.clear()
+    assert push(tmp_path, "me/model") == "https://huggingface.co/me/model"
+    assert RecordingHub.calls == [
+        ("create", "me/model", {"private": True, "exist_ok": True}),
+        ("upload", {"repo_id": "me/model", "folder_path": tmp_path}),
+    ]
+
+
+@pytest.mark.parametrize("error", [LocalTokenNotFoundError("no token"), ConnectionError("no network")])
+def test_a_push_that_fails_says_what_is_left(monkeypatch, tmp_path, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("huggingface_hub.HfApi.create_repo", fail)
+    with pytest.raises(CheckpointError) as caught:
+        push(tmp_path, "me/model")
+    assert str(caught.value) == (
+        f"Cannot upload {tmp_path} to me/model: {error}. Log in with `hf auth login` on a machine with internet; the folder is complete "
+        "and can be uploaded later."
     )

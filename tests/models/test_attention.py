@@ -56,7 +56,7 @@ BRANCHES = st.lists(st.tuples(st.integers(1, 120), st.integers(1, 90)), min_size
 @pytest.mark.parametrize("scaling", [None, 0.3])
 def test_each_token_attends_to_its_ancestors_alone(heads, key_heads, scaling):
     states = random_heads(len(SMALL.ids), heads, key_heads)
-    out, weights = attention.tree_attention(Layer(), *states, attention.TreeMask(SMALL), scaling=scaling)
+    out, weights = attention.tree_attention(Layer(), *states, attention.TreeMask(SMALL, torch.float64), scaling=scaling)
     torch.testing.assert_close(out, by_definition(*states, SMALL.leave, scaling), rtol=1e-12, atol=1e-12)
     assert weights is None and out.is_contiguous()
 
@@ -66,7 +66,7 @@ def test_each_token_attends_to_its_ancestors_alone(heads, key_heads, scaling):
 def test_forests_of_any_shape_and_their_gradients(trees):
     forest = plant(*trees)
     states = random_heads(len(forest.ids), 2, 1)
-    out, _ = attention.tree_attention(Layer(), *states, attention.TreeMask(forest), scaling=0.4)
+    out, _ = attention.tree_attention(Layer(), *states, attention.TreeMask(forest, torch.float64), scaling=0.4)
     expected = by_definition(*states, forest.leave, 0.4)
     torch.testing.assert_close(out, expected, rtol=1e-10, atol=1e-10)
     direction = torch.randn(out.shape, generator=torch.Generator().manual_seed(0), dtype=out.dtype)
@@ -96,8 +96,10 @@ def test_cuda_gives_the_same():
     forest = plant([(300, 20), (280, 90), (300, 1)], [(40, 2)])
     states = random_heads(len(forest.ids), 4, 2, torch.float32)
     moved = [s.detach().cuda().requires_grad_() for s in states]
-    expected, _ = attention.tree_attention(Layer(), *states, attention.TreeMask(forest), scaling=0.3)
-    out, _ = attention.tree_attention(Layer(), *moved, attention.TreeMask(forest.to("cuda")), scaling=0.3)
+    expected, _ = attention.tree_attention(Layer(), *states, attention.TreeMask(forest, torch.float32), scaling=0.3)
+    out, _ = attention.tree_attention(
+        Layer(), *moved, attention.TreeMask(forest.to("cuda"), torch.float32), scaling=0.3
+    )
     torch.testing.assert_close(out.cpu(), expected, rtol=1e-3, atol=1e-3)
     for ours, theirs in zip(
         torch.autograd.grad(out.sum(), moved), torch.autograd.grad(expected.sum(), states), strict=True

@@ -41,8 +41,14 @@ def make_pair(tiny_family, tiny_folder):
 
     def make(dtype, **text_config):
         config = AutoConfig.from_pretrained(tiny_folder)
-        for name, value in text_config.items():
+        for name, value in (text_config or HEADS["two queries a key"]).items():
             setattr(config.text_config, name, value)
+        half = config.text_config.hidden_size // config.text_config.num_attention_heads // 2
+        config.text_config.rope_parameters["mrope_section"] = [
+            half // 4,
+            (half - half // 4) // 2,
+            (half - half // 4) // 2,
+        ]
         config.vision_config.out_hidden_size = config.text_config.hidden_size
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
@@ -183,6 +189,18 @@ def test_the_loss_is_the_one_that_transformers_computes_from_labels(make_pair, m
         loss = forest_loss(family, Batch.of(family.processor, asked))
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
     assert family.processor.decode(labels[labels != -100].tolist()) == "a person bows<|im_end|>"
+
+
+def test_mixed_precision_gives_the_same_to_its_own_precision(make_pair, asked):
+    family, _ = make_pair(torch.float32)
+    batch = Batch.of(family.processor, asked)
+    exact = forest_loss(family, batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = forest_loss(family, batch)
+    mixed.backward()
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, exact, rtol=0.02, atol=0)
+    assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in family.parameters())
 
 
 def test_what_another_tree_holds_does_not_matter(make_pair, asked):

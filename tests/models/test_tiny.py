@@ -13,10 +13,11 @@ from transformers import (
     Qwen2_5_VLProcessor,
 )
 
+from actdeny_train.actions.labels import load_ucf101
 from actdeny_train.models import qwen2_5_vl, tiny
 from actdeny_train.models.tiny import TinySize
 
-SMALL = TinySize(hidden_size=32, intermediate_size=32, num_layers=1, num_vision_layers=1, vocab_size=300)
+SMALL = TinySize(hidden_size=64, intermediate_size=32, num_layers=1, num_vision_layers=1, vocab_size=300)
 
 
 def content(folder):
@@ -52,7 +53,7 @@ def test_plain_transformers_loads_it(tiny_folder):
     processor = AutoProcessor.from_pretrained(tiny_folder)
     assert type(model) is Qwen2_5_VLForConditionalGeneration and type(processor) is Qwen2_5_VLProcessor
     tokenizer = processor.tokenizer
-    assert len(tokenizer) == model.config.text_config.vocab_size == 408
+    assert len(tokenizer) == model.config.text_config.vocab_size == model.get_input_embeddings().num_embeddings
     assert model.config.video_token_id == processor.video_token_id == tokenizer.convert_tokens_to_ids("<|video_pad|>")
     assert model.generation_config.eos_token_id == tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
     assert tokenizer.eos_token == "<|im_end|>" and tokenizer.pad_token == "<|endoftext|>"
@@ -66,6 +67,15 @@ def test_digits_and_any_other_text_survive_its_tokenizer(tiny_folder):
     assert len(tokenizer("the video shows a person")["input_ids"]) < 15  # words of the benchmark are short
 
 
+def test_a_caption_is_one_token(tiny_folder):
+    tokenizer = AutoProcessor.from_pretrained(tiny_folder).tokenizer
+    captions = load_ucf101().descriptions.values()
+    assert len(captions) == 101
+    for caption in captions:
+        ids = tokenizer(f"1. {caption}\n2. {caption}")["input_ids"]
+        assert ids[0] != ids[-1] and ids.count(ids[-1]) == 2 and tokenizer.decode(ids[-1]) == caption
+
+
 def test_load_builds_once_and_keys_folders_by_what_is_in_them(tmp_path, monkeypatch):
     family = tiny.load(root=str(tmp_path), size=SMALL)
     (folder,) = tmp_path.iterdir()
@@ -75,7 +85,7 @@ def test_load_builds_once_and_keys_folders_by_what_is_in_them(tmp_path, monkeypa
     tiny.load(root=str(tmp_path), seed=1, size=SMALL)
     tiny.load(
         root=str(tmp_path),
-        size=TinySize(hidden_size=64, intermediate_size=32, num_layers=1, num_vision_layers=1, vocab_size=300),
+        size=TinySize(hidden_size=64, intermediate_size=64, num_layers=1, num_vision_layers=1, vocab_size=300),
     )
     monkeypatch.setattr(tiny, "CHAT_TEMPLATE", tiny.CHAT_TEMPLATE + " ")
     tiny.load(root=str(tmp_path), size=SMALL)

@@ -122,7 +122,7 @@ def test_attention_in_blocks_is_attention_under_the_dense_mask(many, seed):
     n = len(forest.ids)
     query = torch.randn(4, n, 8, dtype=torch.float64, generator=generator)
     key, value = torch.randn(2, 2, n, 8, dtype=torch.float64, generator=generator)
-    ours = AttentionBlocks.cut(forest.leave).attend(query, key, value, scale=0.3)
+    ours = AttentionBlocks.cut(forest.leave, torch.float64).attend(query, key, value, scale=0.3)
     scores = (query @ key.repeat_interleave(2, 0).transpose(1, 2) * 0.3).masked_fill(
         ~dense_mask(forest.leave), -torch.inf
     )
@@ -132,6 +132,6 @@ def test_attention_in_blocks_is_attention_under_the_dense_mask(many, seed):
 def test_blocks_of_a_deep_tree_repeat_no_more_keys_than_they_need():
     prompt = list(range(10, 1210))
     tree = PromptTree.merge([sequence([*prompt, 2000 + k, *range(3000, 3100), 1], 1300, choice=k) for k in range(8)])
-    blocks = AttentionBlocks.cut(Forest.plant([tree], [0]).leave)
-    assert blocks.mask.shape[2] == 1302 // 8
-    assert blocks.mask.shape[3] <= 1302 + 1302 // 8
+    blocks = AttentionBlocks.cut(Forest.plant([tree], [0]).leave, torch.float32)
+    assert blocks.bias.shape[2] == 1302 // 8
+    assert blocks.bias.shape[3] <= 1302 + 1302 // 8
