@@ -13,7 +13,7 @@ from actdeny_train.errors import ActdenyError
 def _run(
     tool: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser, argv: Sequence[str] | None
 ) -> int:
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse_intermixed_args(argv)  # overrides may stand behind options
     try:
         tool(arguments)
     except ActdenyError as error:

@@ -13,7 +13,7 @@ from transformers import Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor
 from transformers.video_utils import VideoMetadata
 from transformers.vision_utils import get_vision_window_index
 
-from actdeny_train.errors import ConfigError, DataError
+from actdeny_train.errors import CheckpointError, ConfigError, DataError
 from actdeny_train.models import attention, loading
 from actdeny_train.models.family import Family, Processor, Visual
 from actdeny_train.models.positions import Grid, mrope_positions
@@ -145,6 +145,11 @@ class Qwen25VL(Family):
 
     def __init__(self, model: Qwen2_5_VLForConditionalGeneration, processor: Qwen25VLProcessor) -> None:
         super().__init__()
+        if "sliding_attention" in model.config.text_config.layer_types:
+            raise CheckpointError(
+                "This checkpoint's language model uses sliding-window attention (use_sliding_window: true), which tree attention does "
+                "not compute. The released Qwen2.5-VL checkpoints do not use it; choose one of them."
+            )
         self.model = model
         self.processor = processor
         model.set_attn_implementation({"text_config": attention.NAME, "vision_config": "sdpa"})
@@ -186,7 +191,7 @@ class Qwen25VL(Family):
         hidden = language_model(
             inputs_embeds=embeds[None],
             position_ids=forest.positions[:, None],
-            attention_mask={"full_attention": mask, "sliding_attention": mask},
+            attention_mask={"full_attention": mask},
             use_cache=False,
         ).last_hidden_state
         return hidden[0, forest.predict_rows]
@@ -195,7 +200,7 @@ class Qwen25VL(Family):
         return self.model.lm_head(hidden)
 
     def checkpoint_gradients(self) -> None:
-        self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        self.model.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
 
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(folder)
@@ -213,9 +218,8 @@ def load(
     ``tokens_per_frame``: smallest and largest number of visual tokens of a frame pair; None keeps the checkpoint's own bounds.
     Raises CheckpointError where files, weights or the network are missing.
     """
-    processor = loading.load_processor(Qwen2_5_VLProcessor, checkpoint, revision)
-    model = loading.load_model(
-        Qwen2_5_VLForConditionalGeneration, "qwen2_5_vl", checkpoint, revision, getattr(torch, dtype)
-    )
+    folder = loading.fetch(checkpoint, revision)
+    processor = loading.load_processor(Qwen2_5_VLProcessor, folder)
+    model = loading.load_model(Qwen2_5_VLForConditionalGeneration, "qwen2_5_vl", folder, getattr(torch, dtype))
     tokens_per_second = float(model.config.vision_config.tokens_per_second)
     return Qwen25VL(model, Qwen25VLProcessor(processor, tokens_per_second, tokens_per_frame))

@@ -4,7 +4,7 @@ processor classes, and weights drawn from a seed, saved in the official layout a
 
 import hashlib
 import json
-import shutil
+import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -56,7 +56,7 @@ class TinySize:
     """How large a tiny Qwen2.5-VL is. Defaults: 1.7 million parameters, which learn MiniAD in minutes on two cores."""
 
     hidden_size: int = 128
-    """Width of vision tower and language model; a multiple of 64."""
+    """Width of vision tower and language model; a multiple of 32."""
     intermediate_size: int = 384
     """Width of the language model's feed-forward layers."""
     num_layers: int = 4
@@ -83,14 +83,18 @@ def load(
 
 def build(folder: Path, seed: int = 0, size: TinySize = TinySize()) -> None:
     """Write a random checkpoint in the official layout. A killed build leaves no folder of this name."""
-    work = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    processor = _processor(size.vocab_size)
-    model = _model(processor.tokenizer, seed, size)
-    model.save_pretrained(work)
-    processor.save_pretrained(work)
-    work.replace(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as work:
+        made = Path(work) / folder.name
+        made.mkdir()
+        processor = _processor(size.vocab_size)
+        _model(processor.tokenizer, seed, size).save_pretrained(made)
+        processor.save_pretrained(made)
+        try:
+            made.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was first, with the same bytes
+                raise
 
 
 def _corpus() -> list[str]:
@@ -132,7 +136,7 @@ def _tokenizer(lines: Iterable[str], vocab_size: int) -> Qwen2Tokenizer:
     )
     tokenizer.add_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
     # Whole choices as single tokens: eleven captions are then 44 tokens instead of 165, and a tiny model learns to read them.
-    tokenizer.add_tokens([AddedToken(sentence, normalized=False) for sentence in _sentences()])
+    tokenizer.add_tokens([AddedToken(sentence, rstrip=True, normalized=False) for sentence in _sentences()])
     return tokenizer
 
 
@@ -145,7 +149,7 @@ def _model(tokenizer: Qwen2Tokenizer, seed: int, size: TinySize) -> Qwen2_5_VLFo
     def token(name: str) -> int:
         return int(tokenizer.convert_tokens_to_ids(name))
 
-    head_dim = 64
+    head_dim = 32
     heads = size.hidden_size // head_dim
     config = Qwen2_5_VLConfig(
         text_config={
@@ -156,7 +160,7 @@ def _model(tokenizer: Qwen2Tokenizer, seed: int, size: TinySize) -> Qwen2_5_VLFo
             "num_attention_heads": heads,
             "num_key_value_heads": max(1, heads // 2),
             "rms_norm_eps": 1e-6,
-            "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [8, 12, 12]},
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]},
             "bos_token_id": None,
             "eos_token_id": token("<|im_end|>"),
             "pad_token_id": token("<|endoftext|>"),
@@ -166,7 +170,7 @@ def _model(tokenizer: Qwen2Tokenizer, seed: int, size: TinySize) -> Qwen2_5_VLFo
             "depth": size.num_vision_layers,
             "hidden_size": size.hidden_size,
             "intermediate_size": 2 * size.hidden_size,
-            "num_heads": 2 * heads,
+            "num_heads": heads,
             "out_hidden_size": size.hidden_size,
             "fullatt_block_indexes": [size.num_vision_layers - 1],
             "tokens_per_second": 2,

@@ -96,6 +96,6 @@ def _memory(run: TrainRun, family: Family, batch: Batch) -> Iterable[str]:
 def _vocabulary(family: Family) -> int:
     import torch
 
-    width = next(p.shape[1] for name, p in family.part_parameters()["llm"] if p.ndim == 2)
+    matrix = next(p for _, p in family.part_parameters()["llm"] if p.ndim == 2)
     with torch.no_grad():
-        return int(family.logits(torch.zeros(1, width, device=family.device)).shape[-1])
+        return int(family.logits(matrix.new_zeros(1, matrix.shape[1])).shape[-1])

@@ -1,6 +1,7 @@
 """The one training loop: forests in, the head's loss over answer tokens, one optimiser."""
 
 import math
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,9 +14,11 @@ from actdeny_train.models.batch import Batch
 from actdeny_train.models.family import Family
 from actdeny_train.models.heads import LanguageHead
 from actdeny_train.models.tuning import set_modes, train_only
+from actdeny_train.training.blame import questions_at_fault
 from actdeny_train.training.optimizer import groups_without_gradient, make_optimizer, rate_factor, set_rates
 from actdeny_train.training.run import HardwareSettings, OptimizerSettings
 from actdeny_train.training.steps import Step
+from actdeny_train.types import Question
 
 
 class TrainingError(ActdenyError):
@@ -60,7 +63,10 @@ class AnswerTraining(lightning.LightningModule):
             is_last = i == len(step.batches) - 1
             with nullcontext() if is_last else self._without_sync():
                 part = self._loss(batch, weight) / num_tokens
-                self._check_finite(part, batch, weight, step.number)
+                if not bool(torch.isfinite(part)):
+                    raise _not_finite(
+                        f"loss of step {step.number}", part, questions_at_fault(self.family, batch) or batch.questions
+                    )
                 self.manual_backward(part * self.trainer.world_size)  # DDP averages gradients over devices
             loss += part.detach()
         if step.number == 0 and (without := groups_without_gradient(self.family, self.settings.lr)):
@@ -69,6 +75,10 @@ class AnswerTraining(lightning.LightningModule):
                 f"(leave out optimizer.lr.{without[0]}) or mend the model."
             )
         norm = self._clip()
+        if not bool(torch.isfinite(norm)):
+            raise _not_finite(
+                f"gradient of step {step.number}", norm, [q for batch in step.batches for q in batch.questions]
+            )
         optimizer.step()
         self.log_dict(
             {"loss": self._over_devices(loss), "gradient_norm": norm, **{f"lr/{p}": r for p, r in rates.items()}},
@@ -78,22 +88,6 @@ class AnswerTraining(lightning.LightningModule):
     def _loss(self, batch: Batch, weight: Tensor) -> Tensor:
         hidden = self.family(batch.forest, self.family.encode(batch.visual))
         return -(self.head.token_logprobs(self.family, batch.forest, hidden) * weight).sum()
-
-    def _check_finite(self, loss: Tensor, batch: Batch, weight: Tensor, step: int) -> None:
-        if bool(torch.isfinite(loss)):
-            return
-        with torch.no_grad():
-            hidden = self.family(batch.forest, self.family.encode(batch.visual))
-            token_logprobs = self.head.token_logprobs(self.family, batch.forest, hidden)
-            bad = ~torch.isfinite(self.head.leaf_logprobs(batch.forest, token_logprobs))
-        questions = [batch.questions[int(q)] for q in batch.forest.leaf_question[bad]]
-        clips = sorted({clip for question in questions for clip in question.clip_ids})
-        raise TrainingError(
-            f"The loss of step {step} is {float(loss)}: it comes from {len(clips)} clip{'s' if len(clips) != 1 else ''} "
-            f"({', '.join(clips[:5])}{', ...' if len(clips) > 5 else ''}), first question {questions[0].id if questions else '-'!r}. "
-            "The last saved state is untouched. Look at these clips; if they are sound, lower the learning rates or use "
-            "hardware.precision=float32."
-        )
 
     def _clip(self) -> Tensor:
         parameters = [p for p in self.family.parameters() if p.grad is not None]
@@ -107,3 +101,13 @@ class AnswerTraining(lightning.LightningModule):
     def _over_devices(self, value: Tensor) -> Tensor:
         """Return the sum over devices."""
         return value if self.trainer.world_size == 1 else self.trainer.strategy.reduce(value, reduce_op="sum")
+
+
+def _not_finite(what: str, value: Tensor, questions: Sequence[Question]) -> TrainingError:
+    clips = sorted({clip for question in questions for clip in question.clip_ids})
+    return TrainingError(
+        f"The {what} is {float(value)}: it comes from {len(clips)} clip{'s' if len(clips) != 1 else ''} "
+        f"({', '.join(clips[:5])}{', ...' if len(clips) > 5 else ''}), first question {questions[0].id!r}. "
+        "The last saved state is untouched. Look at these clips; if they are sound, lower the learning rates or use "
+        "hardware.precision=float32."
+    )

@@ -13,7 +13,7 @@ from typing import Any
 
 import lightning
 import yaml
-from lightning.pytorch.callbacks import ModelCheckpoint, TQDMProgressBar
+from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from torch.utils.data import DataLoader
 
@@ -22,6 +22,7 @@ from actdeny_train.datasets.reader import ClipReader
 from actdeny_train.errors import CheckpointError, ConfigError
 from actdeny_train.models.family import Family
 from actdeny_train.questions.mixture import Mixture
+from actdeny_train.training.last_state import LastState
 from actdeny_train.training.module import AnswerTraining
 from actdeny_train.training.plan import Plan, StepSampler
 from actdeny_train.training.progress import ProgressLines, Throughput
@@ -91,15 +92,7 @@ def make_loader(run: TrainRun, plan: Plan, data: ClipDataModule, module: AnswerT
 
 def make_trainer(run: TrainRun, folder: Path, num_steps: int) -> lightning.Trainer:
     """Return the Lightning trainer of a run that writes to ``folder``."""
-    save = ModelCheckpoint(
-        dirpath=folder,
-        filename="step_{step}",
-        auto_insert_metric_name=False,
-        every_n_train_steps=run.output.save_every_steps,
-        save_top_k=0,
-        save_last=True,
-        enable_version_counter=False,
-    )
+    save = LastState(folder / LAST, run.output.save_every_steps)
     watch = [component.build() for component in run.output.callbacks]
     on_terminal = sys.stderr.isatty()
     bar = TQDMProgressBar() if on_terminal else ProgressLines()
@@ -110,7 +103,10 @@ def make_trainer(run: TrainRun, folder: Path, num_steps: int) -> lightning.Train
         precision="bf16-mixed" if run.hardware.precision == "bfloat16" else "32-true",
         max_epochs=1,
         max_steps=num_steps,
-        logger=[CSVLogger(folder, name="logs"), TensorBoardLogger(folder, name="tensorboard")],
+        logger=[
+            CSVLogger(folder, name="logs", flush_logs_every_n_steps=1),
+            TensorBoardLogger(folder, name="tensorboard"),
+        ],
         callbacks=[save, Throughput(), bar, *watch],
         log_every_n_steps=run.output.log_every_steps,
         enable_progress_bar=on_terminal,

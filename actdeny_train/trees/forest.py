@@ -6,6 +6,7 @@ Shapes: N tokens in all trees, R position rows, V visual places, M answer tokens
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +45,9 @@ class Forest:
         assert len(trees) == len(num_visual) > 0, f"{len(trees)} trees, {len(num_visual)} counts of visual tokens"
         starts = np.concatenate(([0], np.cumsum([len(t) for t in trees])))
         visual_starts = np.concatenate(([0], np.cumsum(num_visual)))
-        visual_rows, visual_index, rows, ids, leaf_of, questions, choices = [], [], [], [], [], [], []
+        visual_rows, visual_index, rows, ids, leaf_of = [], [], [], [], []
+        questions: list[int] = []
+        choices: list[int] = []
         for t, tree in enumerate(trees):
             here = np.flatnonzero(tree.visual >= 0)
             assert tree.visual.max(initial=-1) < num_visual[t], (
@@ -86,7 +89,7 @@ class Forest:
 
     def to(self, device: torch.device | str) -> "Forest":
         """Return the forest on another device."""
-        moved = {
+        moved: dict[str, Any] = {
             field.name: value.to(device)
             for field in dataclasses.fields(self)
             if isinstance(value := getattr(self, field.name), Tensor)

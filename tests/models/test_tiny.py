@@ -93,21 +93,22 @@ def test_load_builds_once_and_keys_folders_by_what_is_in_them(tmp_path, monkeypa
     assert family.processor.processor.video_processor.size["shortest_edge"] == 4 * 28 * 28
 
 
-def test_a_killed_build_leaves_no_folder_and_the_next_one_cleans_up(tmp_path, monkeypatch):
+def test_a_broken_off_build_leaves_nothing_and_a_second_builder_keeps_the_first_folder(tmp_path, monkeypatch):
     folder = tmp_path / "model"
 
-    def killed(*_, **__):
+    def broken_off(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Qwen2_5_VLProcessor, "save_pretrained", killed)
+        patch.setattr(Qwen2_5_VLProcessor, "save_pretrained", broken_off)
         with pytest.raises(KeyboardInterrupt):
             tiny.build(folder, 0, SMALL)
-    assert not folder.exists()
-    (tmp_path / "model.partial" / "left_over.txt").write_text("of the killed build")
+    assert list(tmp_path.iterdir()) == []
+    tiny.build(folder, 0, SMALL)
+    (folder / "mark").write_text("first")
     tiny.build(folder, 0, SMALL)
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
-    assert not (folder / "left_over.txt").exists()
+    assert (folder / "mark").read_text() == "first"
 
 
 def test_the_default_size_is_what_its_docstring_says(tmp_path):
