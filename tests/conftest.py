@@ -1,14 +1,18 @@
 """Fixtures for all tests."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from actdeny_train.models.family import Visual
     from actdeny_train.models.qwen2_5_vl import Qwen25VL
+    from actdeny_train.trees import TokenSequence
     from actdeny_train.types import Frames
 
 
@@ -60,3 +64,102 @@ def make_frames() -> "Callable[..., Frames]":
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def small_clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with videos of 8 frames of 56 px, and ``manifest.jsonl`` with 6 train, 6 val and 6 test clips of MiniAD: two actions,
+    one source each, presence, context only and different motion (rendered once; never write into it).
+    """
+    from actdeny_train.datasets.manifest import write_manifest
+    from actdeny_train.datasets.miniad import MiniAD
+
+    made = MiniAD(tmp_path_factory.mktemp("clips"), sources_per_class=3, clips_per_source=1, size_px=56, num_frames=8)
+    made.prepare_data()
+    write_manifest(made.root / "manifest.jsonl", [c for c in made.read_clips() if c.action in made.labels.actions[:2]])
+    return made.root
+
+
+@pytest.fixture
+def train_config(tiny_folder: Path, small_clips: Path, tmp_path: Path) -> Path:
+    """YAML file of a training of the tiny model: 6 steps of 4 of ``small_clips`` with 3 questions each, into ``tmp_path``."""
+    return _write_config(
+        tmp_path / "train.yaml",
+        {
+            "_target_": "actdeny_train.training.run.TrainRun",
+            "name": "run",
+            **_model_and_data(tiny_folder, small_clips),
+            "frames": {"_target_": "actdeny_train.video.sampling.Middle", "num_frames": 4},
+            "batch": {"clips_per_step": 4, "clips_per_micro_batch": 2, "questions_per_clip": 3, "num_steps": 6},
+            "optimizer": {"lr": {"vision": 1e-3, "projector": 1e-3, "llm": 1e-3}, "warmup_ratio": 0.3},
+            "hardware": {"accelerator": "cpu"},
+            "output": {"folder": str(tmp_path / "checkpoints"), "save_every_steps": 2},
+        },
+    )
+
+
+@pytest.fixture
+def evaluate_config(tiny_folder: Path, small_clips: Path, tmp_path: Path) -> Path:
+    """YAML file of an evaluation of the tiny model on the 6 test clips of ``small_clips``: graph questions of every kind, and the
+    standard setup under both prompts.
+    """
+    questions = "actdeny_train.questions"
+    prompts = [{"_target_": f"{questions}.prompts.{name}"} for name in ("Plain", "CausalAct")]
+    return _write_config(
+        tmp_path / "evaluate.yaml",
+        {
+            "_target_": "actdeny_train.evaluation.run.EvaluateRun",
+            "name": "run",
+            **_model_and_data(tiny_folder, small_clips),
+            "frames": {"_target_": "actdeny_train.video.sampling.Middle", "num_frames": 4},
+            "ask": [
+                {"source": {"_target_": f"{questions}.graph_vqa.GraphQuestions"}, "count": 14},
+                *({"source": {"_target_": f"{questions}.mcq.Standard", "prompt": prompt}} for prompt in prompts),
+            ],
+            "device": "cpu",
+            "folder": str(tmp_path / "runs"),
+        },
+    )
+
+
+def _model_and_data(tiny_folder: Path, small_clips: Path) -> dict[str, Any]:
+    manifest = "actdeny_train.datasets.manifest.Manifest"
+    return {
+        "model": {
+            "_target_": "actdeny_train.models.qwen2_5_vl.load",
+            "checkpoint": str(tiny_folder),
+            "tokens_per_frame": [4, 4],
+        },
+        "data": {"_target_": manifest, "root": str(small_clips), "file": str(small_clips / "manifest.jsonl")},
+    }
+
+
+def _write_config(path: Path, values: dict[str, Any]) -> Path:
+    import yaml
+
+    path.write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def alone() -> "Callable[..., Tensor]":
+    """Run one sequence through transformers' own model: ``alone(model, sequence, visuals)`` gives the (K,) log-probabilities of
+    its answer tokens.
+    """
+    import numpy as np
+    import torch
+
+    def run(model: Any, sequence: "TokenSequence", visuals: "Sequence[Visual]") -> "Tensor":
+        dtype = next(model.parameters()).dtype
+        ids = torch.from_numpy(sequence.ids)[None]
+        logits = model(
+            input_ids=ids,
+            position_ids=torch.from_numpy(sequence.positions)[:, None],
+            pixel_values_videos=torch.cat([v.inputs["pixel_values_videos"] for v in visuals]).to(dtype),
+            video_grid_thw=torch.cat([v.inputs["video_grid_thw"] for v in visuals]),
+            mm_token_type_ids=torch.from_numpy(np.where(sequence.visual >= 0, 2, 0))[None],
+        ).logits[0]
+        rows = torch.arange(sequence.answer_start, len(sequence.ids))
+        return torch.log_softmax(logits[rows - 1], dim=-1)[torch.arange(len(rows)), ids[0, rows]]
+
+    return run

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from actdeny_train.actions.labels import LabelSet
 from actdeny_train.datasets.base import ClipDataModule
 from actdeny_train.datasets.reader import ClipReader
-from actdeny_train.errors import DataError
+from actdeny_train.errors import ConfigError, DataError
 from actdeny_train.evaluation.run import Ask, EvaluateRun
 from actdeny_train.evaluation.scoring import predict, question_fingerprint, score
 from actdeny_train.evaluation.store import PredictionStore, read_predictions
@@ -73,6 +73,7 @@ def evaluate(run: EvaluateRun, family: Family | None = None, data: ClipDataModul
 
     ``family`` and ``data`` may be given ready-made; else they are built from the run. A killed evaluation goes on where it stopped.
     """
+    device = find_device(run.device)
     folder = Path(run.folder) / run.name
     folder.mkdir(parents=True, exist_ok=True)
     data = data or run.data.build()
@@ -80,7 +81,7 @@ def evaluate(run: EvaluateRun, family: Family | None = None, data: ClipDataModul
     clips = data.usable(run.split)
     data.write_quarantine(folder)
     family = family or run.model.build()
-    family.eval()
+    family.to(device).eval()
     fingerprints = {"weights": family.fingerprint(), "processor": family.processor.fingerprint}
     store = PredictionStore(folder / PREDICTIONS, fingerprints)
     groups = _missing(clips, run, data.labels, store)
@@ -99,6 +100,15 @@ def evaluate(run: EvaluateRun, family: Family | None = None, data: ClipDataModul
     summary["clips"] = {"split": run.split, "used": len(clips), "quarantined": len(data.quarantine(run.split))}
     _write_json(folder / METRICS, summary)
     return summary
+
+
+def find_device(name: str) -> torch.device:
+    """Return the device that ``auto``, ``cpu`` or ``cuda`` means here. Raises ConfigError where there is no CUDA device to take."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(
+            "device is 'cuda', but PyTorch finds no CUDA device here. Set device to auto or cpu, or mend the driver."
+        )
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def _missing(clips: Sequence[Clip], run: EvaluateRun, labels: LabelSet, store: PredictionStore) -> list[Sequence[Clip]]:

@@ -53,6 +53,8 @@ class EvaluateRun:
     """Clips in one forward pass."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Of the computation."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the model computes; auto takes a CUDA device where there is one."""
     num_workers: int = 0
     """Processes that decode and tokenise ahead."""
     folder: str = "runs"

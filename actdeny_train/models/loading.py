@@ -13,7 +13,6 @@ from transformers.utils import logging as transformers_logging
 
 from actdeny_train.errors import CheckpointError
 
-
 FILES = ("*.json", "*.safetensors", "*.txt", "*.jinja")
 """What is fetched of a Hub repository: no code, no pickled weights."""
 
@@ -39,7 +38,9 @@ def fetch(checkpoint: str, revision: str | None) -> Path:
         pass  # not in the cache
     try:
         HfApi().model_info(checkpoint, revision=revision, timeout=30)
-        return _check_folder(Path(snapshot_download(checkpoint, revision=revision, allow_patterns=FILES)), checkpoint)
+        return _check_folder(
+            Path(snapshot_download(checkpoint, revision=revision, allow_patterns=list(FILES))), checkpoint
+        )
     except (HTTPError, OSError, ValueError) as error:
         at = f" at revision {revision}" if revision else ""
         command = f"hf download {checkpoint}{f' --revision {revision}' if revision else ''}"

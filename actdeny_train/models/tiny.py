@@ -26,6 +26,7 @@ from actdeny_train.actions.labels import load_ucf101
 from actdeny_train.causal.prompt import render
 from actdeny_train.causal.variants import full
 from actdeny_train.models import qwen2_5_vl
+from actdeny_train.questions.objects import INSTRUCTION
 from actdeny_train.questions.prompts import WORDING, Plain
 from actdeny_train.types import ClipKind
 
@@ -37,6 +38,9 @@ SPECIAL_TOKENS = (
     "<|image_pad|>",
     "<|video_pad|>",
 )
+
+INITIALIZER_RANGE = 0.08
+"""About 1 / sqrt(width). The 0.02 of large models leaves a narrow one near uniform attention for hundreds of steps."""
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -53,7 +57,7 @@ CHAT_TEMPLATE = (
 
 @dataclass(frozen=True, slots=True)
 class TinySize:
-    """How large a tiny Qwen2.5-VL is. Defaults: 1.7 million parameters, which learn MiniAD in minutes on two cores."""
+    """How large a tiny Qwen2.5-VL is. Defaults: 1.9 million parameters, which learn MiniAD in minutes on two cores."""
 
     hidden_size: int = 128
     """Width of vision tower and language model; a multiple of 32."""
@@ -63,7 +67,7 @@ class TinySize:
     """Layers of the language model."""
     num_vision_layers: int = 2
     """Blocks of the vision tower; the last attends over whole time steps, the others in windows."""
-    vocab_size: int = 1024
+    vocab_size: int = 2048
     """Tokens of the byte-level vocabulary, special tokens not counted."""
 
 
@@ -74,7 +78,9 @@ def load(
     tokens_per_frame: tuple[int, int] = (4, 4),
 ) -> qwen2_5_vl.Qwen25VL:
     """Make (once, under ``root``) and load a random Qwen2.5-VL. ``tokens_per_frame`` 4 is a 56 x 56 px frame, 64 is 224 x 224."""
-    key = hashlib.sha256(repr((seed, asdict(size), CHAT_TEMPLATE, _corpus(), _sentences())).encode()).hexdigest()[:12]
+    key = hashlib.sha256(
+        repr((seed, asdict(size), CHAT_TEMPLATE, INITIALIZER_RANGE, _corpus(), _sentences())).encode()
+    ).hexdigest()[:12]
     folder = Path(root) / f"qwen2_5_vl_{key}"
     if not folder.is_dir():
         build(folder, seed, size)
@@ -107,8 +113,9 @@ def _corpus() -> list[str]:
 
 
 def _sentences() -> list[str]:
-    """The captions of the benchmark, longest first, and the none choice."""
-    return [*sorted(load_ucf101().descriptions.values(), key=len, reverse=True), WORDING["none_option"]]
+    """The captions of the benchmark, the none choice, and the sentences of its prompts; longer ones first."""
+    sentences = {*load_ucf101().descriptions.values(), WORDING["none_option"], Plain().render().strip(), INSTRUCTION}
+    return sorted(sentences, key=lambda sentence: (-len(sentence), sentence))
 
 
 def _processor(vocab_size: int) -> Qwen2_5_VLProcessor:
@@ -135,7 +142,8 @@ def _tokenizer(lines: Iterable[str], vocab_size: int) -> Qwen2Tokenizer:
         vocab=trained[0], merges=trained[1], eos_token="<|im_end|>", pad_token="<|endoftext|>", unk_token=None
     )
     tokenizer.add_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
-    # Whole choices as single tokens: eleven captions are then 44 tokens instead of 165, and a tiny model learns to read them.
+    # Whole sentences as single tokens: an eleven-choice question is then 46 tokens instead of 280, and a tiny model learns to
+    # look its choices up.
     tokenizer.add_tokens([AddedToken(sentence, rstrip=True, normalized=False) for sentence in _sentences()])
     return tokenizer
 
@@ -157,6 +165,7 @@ def _model(tokenizer: Qwen2Tokenizer, seed: int, size: TinySize) -> Qwen2_5_VLFo
             "hidden_size": size.hidden_size,
             "intermediate_size": size.intermediate_size,
             "num_hidden_layers": size.num_layers,
+            "initializer_range": INITIALIZER_RANGE,
             "num_attention_heads": heads,
             "num_key_value_heads": max(1, heads // 2),
             "rms_norm_eps": 1e-6,
@@ -168,6 +177,7 @@ def _model(tokenizer: Qwen2Tokenizer, seed: int, size: TinySize) -> Qwen2_5_VLFo
         },
         vision_config={
             "depth": size.num_vision_layers,
+            "initializer_range": INITIALIZER_RANGE,
             "hidden_size": size.hidden_size,
             "intermediate_size": 2 * size.hidden_size,
             "num_heads": heads,

@@ -28,8 +28,8 @@ class LastState(Checkpoint):
         batch_idx: int,
     ) -> None:
         if trainer.global_step % self.every_steps == 0:
-            trainer.save_checkpoint(self.path)
+            trainer.save_checkpoint(self.path, weights_only=False)
 
     def on_train_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         if trainer.global_step % self.every_steps:
-            trainer.save_checkpoint(self.path)
+            trainer.save_checkpoint(self.path, weights_only=False)

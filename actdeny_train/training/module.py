@@ -106,7 +106,7 @@ class AnswerTraining(lightning.LightningModule):
 def _not_finite(what: str, value: Tensor, questions: Sequence[Question]) -> TrainingError:
     clips = sorted({clip for question in questions for clip in question.clip_ids})
     return TrainingError(
-        f"The {what} is {float(value)}: it comes from {len(clips)} clip{'s' if len(clips) != 1 else ''} "
+        f"The {what} is {float(value.detach())}: it comes from {len(clips)} clip{'s' if len(clips) != 1 else ''} "
         f"({', '.join(clips[:5])}{', ...' if len(clips) > 5 else ''}), first question {questions[0].id!r}. "
         "The last saved state is untouched. Look at these clips; if they are sound, lower the learning rates or use "
         "hardware.precision=float32."

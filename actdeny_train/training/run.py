@@ -43,6 +43,8 @@ class BatchSettings:
             raise ConfigError("Give either batch.num_epochs or batch.num_steps, not both and not neither.")
         if (self.num_epochs or self.num_steps or 0) < 1:
             raise ConfigError("batch.num_epochs or batch.num_steps must be at least 1.")
+        if self.num_workers < 0:
+            raise ConfigError(f"batch.num_workers is {self.num_workers}, but must be 0 or more.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +93,10 @@ class HardwareSettings:
     checkpoint_gradients: bool = False
     """Recompute activations in the backward pass: less memory, about a third more compute."""
 
+    def __post_init__(self) -> None:
+        if self.devices < 1:
+            raise ConfigError(f"hardware.devices is {self.devices}, but must be at least 1.")
+
 
 @dataclass(frozen=True, kw_only=True)
 class OutputSettings:
@@ -104,6 +110,11 @@ class OutputSettings:
     """Steps between two lines of the CSV and TensorBoard logs."""
     callbacks: tuple[Component[Callback], ...] = ()
     """Lightning callbacks that watch the run."""
+
+    def __post_init__(self) -> None:
+        for name in ("save_every_steps", "log_every_steps"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"output.{name} is {getattr(self, name)}, but must be at least 1.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import lightning
 import yaml
 from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from torch.utils.data import DataLoader
 
 from actdeny_train.datasets.base import ClipDataModule
@@ -32,6 +34,12 @@ from actdeny_train.training.steps import StepDataset
 CONFIG = "config.yaml"
 LAST = "last.ckpt"
 MODEL = "model"
+UNTRUE_WARNINGS = (
+    r".*in eval mode at the start of training",  # frozen parts are, on purpose
+    r".*your dataloader is not resumable",  # StepSampler goes on at the next step
+    r".*LeafSpec.*is deprecated",  # Lightning's own
+)
+"""Lightning's warnings that would mislead the reader of a run's log."""
 
 
 def train(
@@ -62,7 +70,10 @@ def train(
     trainer = make_trainer(run, folder, plan.num_steps)
     data.feed(lambda _: make_loader(run, plan, data, module))
     _write_record(folder, family)
-    trainer.fit(module, datamodule=data, ckpt_path=str(folder / LAST) if resume else None, weights_only=True)
+    with warnings.catch_warnings():
+        for untrue in UNTRUE_WARNINGS:
+            warnings.filterwarnings("ignore", message=untrue)
+        trainer.fit(module, datamodule=data, ckpt_path=str(folder / LAST) if resume else None, weights_only=True)
     if trainer.is_global_zero:
         _save_model(family, folder / MODEL)
     return folder / MODEL
@@ -96,24 +107,30 @@ def make_trainer(run: TrainRun, folder: Path, num_steps: int) -> lightning.Train
     watch = [component.build() for component in run.output.callbacks]
     on_terminal = sys.stderr.isatty()
     bar = TQDMProgressBar() if on_terminal else ProgressLines()
-    return lightning.Trainer(
-        accelerator=run.hardware.accelerator,
-        devices=run.hardware.devices,
-        strategy=run.hardware.strategy,
-        precision="bf16-mixed" if run.hardware.precision == "bfloat16" else "32-true",
-        max_epochs=1,
-        max_steps=num_steps,
-        logger=[
-            CSVLogger(folder, name="logs", flush_logs_every_n_steps=1),
-            TensorBoardLogger(folder, name="tensorboard"),
-        ],
-        callbacks=[save, Throughput(), bar, *watch],
-        log_every_n_steps=run.output.log_every_steps,
-        enable_progress_bar=on_terminal,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-        deterministic="warn",
-    )
+    try:
+        return lightning.Trainer(
+            accelerator=run.hardware.accelerator,
+            devices=run.hardware.devices,
+            strategy=run.hardware.strategy,
+            precision="bf16-mixed" if run.hardware.precision == "bfloat16" else "32-true",
+            max_epochs=1,
+            max_steps=num_steps,
+            logger=[
+                CSVLogger(folder, name="logs", flush_logs_every_n_steps=1),
+                TensorBoardLogger(folder, name="tensorboard"),
+            ],
+            callbacks=[save, Throughput(), bar, *watch],
+            log_every_n_steps=run.output.log_every_steps,
+            enable_progress_bar=on_terminal,
+            enable_model_summary=False,
+            use_distributed_sampler=False,
+            deterministic="warn",
+        )
+    except (MisconfigurationException, ValueError) as error:
+        raise ConfigError(
+            f"Lightning cannot run with hardware.accelerator={run.hardware.accelerator}, devices={run.hardware.devices}, "
+            f"strategy={run.hardware.strategy} here ({' '.join(str(error).split())}). Correct these, or leave them out."
+        ) from error
 
 
 def open_folder(run: TrainRun, values: Mapping[str, Any], resume: bool) -> Path:
