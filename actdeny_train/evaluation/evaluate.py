@@ -87,7 +87,8 @@ def evaluate(run: EvaluateRun, family: Family | None = None, data: ClipDataModul
     groups = _missing(clips, run, data.labels, store)
     reader = ClipReader(data, run.frames)
     forests = Forests(groups, reader, family.processor, run.ask, data.labels, run.seed)
-    loader = DataLoader(forests, batch_size=None, num_workers=run.num_workers)
+    context = "spawn" if run.num_workers else None  # a fork would copy decoders and thread pools in mid-work
+    loader = DataLoader(forests, batch_size=None, num_workers=run.num_workers, multiprocessing_context=context)
     dtype = torch.bfloat16 if run.precision == "bfloat16" else None
     with _progress(sum(len(g) for g in groups)) as advance:
         for batch, clip_of, frames_of in loader:

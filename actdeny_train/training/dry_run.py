@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import torch
+
 from actdeny_train.datasets.base import ClipDataModule
 from actdeny_train.datasets.reader import ClipReader
 from actdeny_train.models.batch import Batch
@@ -94,8 +96,6 @@ def _memory(run: TrainRun, family: Family, batch: Batch) -> Iterable[str]:
 
 
 def _vocabulary(family: Family) -> int:
-    import torch
-
     matrix = next(p for _, p in family.part_parameters()["llm"] if p.ndim == 2)
     with torch.no_grad():
         return int(family.logits(matrix.new_zeros(1, matrix.shape[1])).shape[-1])

@@ -98,6 +98,7 @@ def make_loader(run: TrainRun, plan: Plan, data: ClipDataModule, module: AnswerT
         sampler=StepSampler(plan.num_steps, trainer.global_step),
         num_workers=workers,
         persistent_workers=workers > 0,
+        multiprocessing_context="spawn" if workers else None,  # a fork would copy decoders and thread pools in mid-work
     )
 
 

@@ -179,7 +179,8 @@ def _upright_size(path: Path, frame: av.VideoFrame) -> tuple[int, int]:
 
 
 def _upright_pixels(frame: av.VideoFrame) -> npt.NDArray[np.uint8]:
-    pixels = frame.to_ndarray(format="rgb24")
+    # With the default, swscale starts threads that a process forked later cannot stop: it would hang as it frees the frame.
+    pixels = frame.to_ndarray(format="rgb24", threads=1)
     # A display matrix [a b . / c d . / ...] of negative determinant mirrors. ``rotation`` is read from the image of the x
     # axis, (a, b), so the mirroring left to do is that of the y axis, before the rotation.
     if (side_data := frame.side_data.get(SideDataType.DISPLAYMATRIX)) is not None:

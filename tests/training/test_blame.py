@@ -1,6 +1,7 @@
 """Whose fault a NaN is: each question is judged alone, since a forest spreads a NaN over its neighbours."""
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -25,8 +26,8 @@ def questions() -> list[list[Question]]:
 
 
 @pytest.fixture
-def family(tiny_family: Callable[..., Qwen25VL]) -> Iterator[Qwen25VL]:
-    yield tiny_family()
+def family(tiny_family: Callable[..., Qwen25VL]) -> Qwen25VL:
+    return tiny_family()
 
 
 def make_batch(family: Qwen25VL, make_frames: Callable[..., Frames], questions: list[list[Question]]) -> Batch:
@@ -57,19 +58,13 @@ def test_a_spoiled_clip_is_to_blame_with_all_its_questions(
 def test_a_spoiled_word_is_to_blame_and_not_its_clip(
     family: Qwen25VL, make_frames: Callable[..., Frames], questions: list[list[Question]]
 ) -> None:
-    batch = make_batch(family, make_frames, questions)
-    ids = family.processor.processor.tokenizer(questions[2][1].text)["input_ids"]
-    others = {t for clip in questions for q in clip if q.text != questions[2][1].text for t in _ids(family, q)}
-    rare = next(token for token in ids if token not in others)
-    expected = [q for clip in questions for q in clip if rare in _ids(family, q)]
+    asked = [*questions[:2], [*questions[2][:2], dataclasses.replace(questions[2][2], text="☃?"), questions[2][3]]]
+    batch = make_batch(family, make_frames, asked)
+    snowman = family.processor.processor.tokenizer("☃")["input_ids"][0]
+    assert int((batch.forest.ids == snowman).sum()) == 1
 
     def spoil(module: torch.nn.Module, inputs: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
-        return torch.where((inputs[0] == rare)[..., None], torch.inf, output)
+        return torch.where((inputs[0] == snowman)[..., None], torch.inf, output)
 
     family.model.model.language_model.embed_tokens.register_forward_hook(spoil)
-    assert 1 <= len(expected) < 12 and questions_at_fault(family, batch) == expected
-
-
-def _ids(family: Qwen25VL, question: Question) -> list[int]:
-    text = question.text + "\n" + question.answers[question.target]
-    return list(family.processor.processor.tokenizer(text)["input_ids"])
+    assert questions_at_fault(family, batch) == [asked[2][2]]

@@ -1,0 +1,162 @@
+"""The evaluation loop: scores as one sequence at a time would have them, resumption, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from actdeny_train import config
+from actdeny_train.errors import DataError
+from actdeny_train.evaluation import evaluate as evaluation
+from actdeny_train.evaluation.evaluate import evaluate, questions_about
+from actdeny_train.evaluation.run import EvaluateRun
+from actdeny_train.evaluation.scoring import predict
+from actdeny_train.evaluation.store import read_predictions
+from actdeny_train.models.batch import Batch
+from actdeny_train.models.family import Family
+from actdeny_train.types import ParseStatus, Prediction, Question
+from actdeny_train.video.decode import read_frames
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def make_run(evaluate_config: Path) -> Callable[..., EvaluateRun]:
+    def make(*overrides: str) -> EvaluateRun:
+        return config.parse(config.read(evaluate_config, overrides), EvaluateRun, "evaluate.yaml")
+
+    return make
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Question], int]], None]:
+    """Replace the model's scores by those of an oracle that answers ``choose(question)``."""
+
+    def use(choose: Callable[[Question], int]) -> None:
+        def score(family: Family, batch: Batch) -> list[tuple[float, ...]]:
+            return [tuple(-float(i != choose(q)) for i in range(len(q.answers))) for q in batch.questions]
+
+        monkeypatch.setattr(evaluation, "score", score)
+
+    return use
+
+
+def folder_of(run: EvaluateRun) -> Path:
+    return Path(run.folder) / run.name
+
+
+def stored(run: EvaluateRun) -> list[Prediction]:
+    return list(read_predictions(folder_of(run) / "predictions.jsonl"))
+
+
+def test_scores_are_those_of_one_sequence_at_a_time(make_run: Any, alone: Any, small_clips: Path) -> None:
+    run = make_run()
+    family, data = run.model.build(), run.data.build()
+    evaluate(run, family, data)
+    by_id = {p.question_id: p for p in stored(run)}
+    clips = data.clips("test")
+    assert len(by_id) == len(clips) * 16
+    for clip in clips[:2]:
+        visual = family.processor.visual(read_frames(small_clips / clip.path, run.frames))
+        for question in questions_about(clip, run.ask, data.labels, run.seed):
+            made = by_id[question.id]
+            for choice, text in enumerate(question.answers):
+                sequence = family.processor.sequence([visual], question.text, text, question=0, choice=choice)
+                with torch.no_grad():
+                    expected = float(alone(family.model, sequence, [visual]).sum())
+                assert made.logprobs[choice] == pytest.approx(expected, abs=1e-4)
+            assert made.choice == max(range(len(made.logprobs)), key=lambda i: made.logprobs[i])
+            assert (made.source, made.action, made.kind) == (clip.source, clip.action, question.kind)
+            assert len(made.frame_indices) == len(made.frame_times_s) == 4
+
+
+def test_the_right_answer_everywhere_scores_one(make_run: Any, answer: Any) -> None:
+    answer(lambda question: question.target)
+    cell = evaluate(make_run())["setups"]["standard"]
+    for prompt in ("plain", "causalact"):
+        values = {name: cell[prompt][name]["value"] for name in ("t1", "t2", "overall_ad", "ap", "overall", "hm")}
+        assert set(values.values()) == {1.0}
+        assert [cell[prompt][name]["n"] for name in ("t1", "t2", "ap", "overall")] == [2, 2, 2, 6]
+
+
+def test_always_none_denies_all_and_recognises_nothing(make_run: Any, answer: Any) -> None:
+    answer(lambda question: question.target if question.none_choice is None else question.none_choice)
+    run = make_run()
+    cell = evaluate(run)["setups"]["standard"]["plain"]
+    assert (cell["overall_ad"]["value"], cell["ap"]["value"], cell["hm"]["value"]) == (1.0, 0.0, 0.0)
+    assert cell["false_denial"]["value"] == 1.0
+    written = json.loads((folder_of(run) / "metrics.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    assert written["setups"]["standard"]["plain"] == cell
+    assert written["clips"] == {"split": "test", "used": 6, "quarantined": 0}
+
+
+def test_an_evaluation_that_breaks_off_goes_on_to_the_same_bytes(
+    make_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, broken = make_run("name=whole", "clips_per_forest=2"), make_run("name=broken", "clips_per_forest=2")
+    evaluate(whole)
+    real, calls = evaluation.score, []
+
+    def score(family: Family, batch: Batch) -> list[tuple[float, ...]]:
+        calls.append(batch)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(family, batch)
+
+    monkeypatch.setattr(evaluation, "score", score)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(broken)
+    file = folder_of(broken) / "predictions.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 4 * 16
+    file.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])  # as a kill in mid-write leaves it
+    summary = evaluate(broken)
+    expected = (folder_of(whole) / "predictions.jsonl").read_bytes().splitlines()
+    assert sorted(file.read_bytes().splitlines()) == sorted(expected)
+    assert len(calls) == 3 + 2, "a finished forest is not computed again, a torn one is"
+    assert summary == json.loads((folder_of(whole) / "metrics.json").read_text(encoding="utf-8"))
+
+
+def test_other_weights_or_other_questions_do_not_go_into_the_same_file(make_run: Any) -> None:
+    run = make_run()
+    family = run.model.build()
+    evaluate(run, family)
+    with pytest.raises(DataError, match="made for another wording or other choices"):
+        evaluate(make_run("seed=1"), family)
+    with torch.no_grad():
+        next(iter(family.parameters())).add_(1.0)
+    with pytest.raises(DataError, match="holds predictions made with other weights"):
+        evaluate(make_run(), family)
+
+
+def test_workers_change_nothing(make_run: Any) -> None:
+    evaluate(make_run("name=none"))
+    evaluate(make_run("name=two", "num_workers=2"))
+    one, two = ((folder_of(make_run(f"name={n}")) / "predictions.jsonl").read_bytes() for n in ("none", "two"))
+    assert one == two
+
+
+def test_the_same_question_twice_is_an_error(make_run: Any) -> None:
+    run = make_run()
+    data = run.data.build()
+    with pytest.raises(DataError, match=r"Two questions have the id .* Remove the source that stands twice under ask"):
+        questions_about(data.clips("test")[0], (*run.ask, run.ask[-1]), data.labels, 0)
+
+
+def test_ties_go_to_the_first_and_what_is_not_finite_is_an_error(make_run: Any, make_frames: Any) -> None:
+    run = make_run()
+    data = run.data.build()
+    clip = data.clips("test")[0]
+    question = questions_about(clip, run.ask, data.labels, 0)[-1]
+    scores = [-1.0] * 11
+    tied = predict(question, scores, clip, make_frames(4), {})
+    assert (tied.choice, tied.status) == (0, ParseStatus.OK)
+    scores[4] = float("nan")
+    broken = predict(question, scores, clip, make_frames(4), {})
+    assert (broken.choice, broken.status, broken.logprobs, broken.is_right) == (None, ParseStatus.ERROR, (), False)
