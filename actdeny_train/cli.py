@@ -37,6 +37,8 @@ def train(argv: Sequence[str] | None = None) -> int:
     mode.add_argument("--resume", action="store_true", help="continue from the last saved state")
 
     def tool(arguments: argparse.Namespace) -> None:
+        from lightning.pytorch.utilities.rank_zero import rank_zero_only
+
         from actdeny_train.training import dry_run
         from actdeny_train.training.run import TrainRun
         from actdeny_train.training.train import train as fit
@@ -47,7 +49,9 @@ def train(argv: Sequence[str] | None = None) -> int:
             for line in dry_run.dry_run(run):
                 print(line)
             return
-        print(f"trained model: {fit(run, values, resume=arguments.resume)}")
+        model = fit(run, values, resume=arguments.resume)
+        if rank_zero_only.rank == 0:
+            print(f"trained model: {model}")
 
     return _run(tool, parser, argv)
 
@@ -57,21 +61,15 @@ def evaluate(argv: Sequence[str] | None = None) -> int:
     parser = _config_parser("Evaluate a model; writes runs/<name>/ and goes on where a killed evaluation stopped.")
 
     def tool(arguments: argparse.Namespace) -> None:
-        import yaml
-
         from actdeny_train.evaluation.evaluate import evaluate as answer
         from actdeny_train.evaluation.run import EvaluateRun
         from actdeny_train.report.terminal import open_console, print_summary
 
         values = config.read(arguments.config, arguments.overrides)
         run = config.parse(values, EvaluateRun, str(arguments.config))
-        summary = answer(run)
-        folder = Path(run.folder) / run.name
-        (folder / "config.yaml").write_text(
-            yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8"
-        )
+        summary = answer(run, values=values)
         print_summary(summary, open_console())
-        print(f"predictions, metrics and config: {folder}")
+        print(f"predictions, metrics and config: {Path(run.folder) / run.name}")
 
     return _run(tool, parser, argv)
 

@@ -85,4 +85,4 @@ def _train(file: str, *, resume: bool = False) -> Path:
 
 def _evaluate(file: str, *overrides: str) -> dict[str, Any]:
     values = config.read(CONFIGS / file, overrides)
-    return evaluate(config.parse(values, EvaluateRun, str(CONFIGS / file)))
+    return evaluate(config.parse(values, EvaluateRun, str(CONFIGS / file)), values=values)

@@ -3,13 +3,14 @@
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch.utils.data import DataLoader, Dataset
 
@@ -68,14 +69,24 @@ def questions_about(clip: Clip, ask: Sequence[Ask], labels: LabelSet, seed: int)
     return questions
 
 
-def evaluate(run: EvaluateRun, family: Family | None = None, data: ClipDataModule | None = None) -> dict[str, Any]:
+def evaluate(
+    run: EvaluateRun,
+    family: Family | None = None,
+    data: ClipDataModule | None = None,
+    *,
+    values: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Answer what is missing in ``runs/<name>/predictions.jsonl`` and return the content of ``metrics.json``.
 
-    ``family`` and ``data`` may be given ready-made; else they are built from the run. A killed evaluation goes on where it stopped.
+    ``family`` and ``data`` may be given ready-made; else they are built from the run. ``values`` is the resolved config, saved beside
+    the predictions. A killed evaluation goes on where it stopped.
     """
     device = find_device(run.device)
     folder = Path(run.folder) / run.name
     folder.mkdir(parents=True, exist_ok=True)
+    if values is not None:
+        text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
+        (folder / "config.yaml").write_text(text, encoding="utf-8")
     data = data or run.data.build()
     data.prepare_data()
     clips = data.usable(run.split)

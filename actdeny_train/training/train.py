@@ -28,7 +28,7 @@ from actdeny_train.training.last_state import LastState
 from actdeny_train.training.module import AnswerTraining
 from actdeny_train.training.plan import Plan, StepSampler
 from actdeny_train.training.progress import ProgressLines, Throughput
-from actdeny_train.training.run import TrainRun
+from actdeny_train.training.run import HardwareSettings, TrainRun
 from actdeny_train.training.steps import StepDataset
 
 CONFIG = "config.yaml"
@@ -155,15 +155,21 @@ def open_folder(run: TrainRun, values: Mapping[str, Any], resume: bool) -> Path:
 
 
 def _compare(saved: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
-    """Refuse to resume under settings that change the result; hardware and output may differ."""
+    """Refuse to resume under settings that change the result; devices and output may differ."""
     differing = sorted(
         key for key in {*saved, *now} - {"hardware", "output"} if json.dumps(saved.get(key)) != json.dumps(now.get(key))
     )
+    if _precision(saved) != _precision(now):
+        differing.append("hardware.precision")
     if differing:
         raise ConfigError(
             f"The run in {path.parent} was started with other settings under {', '.join(differing)} (see {path}), so resuming would mix "
             "two runs. Use the saved config, or start a new run under another name."
         )
+
+
+def _precision(values: Mapping[str, Any]) -> str:
+    return str((values.get("hardware") or {}).get("precision", HardwareSettings.precision))
 
 
 def _write_record(folder: Path, family: Family) -> None:

@@ -21,21 +21,8 @@ from actdeny_train.types import ParseStatus, Prediction, Question
 from actdeny_train.video.decode import read_frames
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.fixture
-def make_run(evaluate_config: Path) -> Callable[..., EvaluateRun]:
-    def make(*overrides: str) -> EvaluateRun:
-        return config.parse(config.read(evaluate_config, overrides), EvaluateRun, "evaluate.yaml")
-
-    return make
-
-
-@pytest.fixture
-def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Question], int]], None]:
+def oracle(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Question], int]], None]:
     """Replace the model's scores by those of an oracle that answers ``choose(question)``."""
 
     def use(choose: Callable[[Question], int]) -> None:
@@ -76,8 +63,8 @@ def test_scores_are_those_of_one_sequence_at_a_time(make_run: Any, alone: Any, s
             assert len(made.frame_indices) == len(made.frame_times_s) == 4
 
 
-def test_the_right_answer_everywhere_scores_one(make_run: Any, answer: Any) -> None:
-    answer(lambda question: question.target)
+def test_the_right_answer_everywhere_scores_one(make_run: Any, oracle: Any) -> None:
+    oracle(lambda question: question.target)
     cell = evaluate(make_run())["setups"]["standard"]
     for prompt in ("plain", "causalact"):
         values = {name: cell[prompt][name]["value"] for name in ("t1", "t2", "overall_ad", "ap", "overall", "hm")}
@@ -85,8 +72,8 @@ def test_the_right_answer_everywhere_scores_one(make_run: Any, answer: Any) -> N
         assert [cell[prompt][name]["n"] for name in ("t1", "t2", "ap", "overall")] == [2, 2, 2, 6]
 
 
-def test_always_none_denies_all_and_recognises_nothing(make_run: Any, answer: Any) -> None:
-    answer(lambda question: question.target if question.none_choice is None else question.none_choice)
+def test_always_none_denies_all_and_recognises_nothing(make_run: Any, oracle: Any) -> None:
+    oracle(lambda question: question.target if question.none_choice is None else question.none_choice)
     run = make_run()
     cell = evaluate(run)["setups"]["standard"]["plain"]
     assert (cell["overall_ad"]["value"], cell["ap"]["value"], cell["hm"]["value"]) == (1.0, 0.0, 0.0)
@@ -133,6 +120,21 @@ def test_other_weights_or_other_questions_do_not_go_into_the_same_file(make_run:
         next(iter(family.parameters())).add_(1.0)
     with pytest.raises(DataError, match="holds predictions made with other weights"):
         evaluate(make_run(), family)
+
+
+@pytest.mark.slow
+def test_the_config_is_saved_before_the_first_answer(
+    evaluate_config: Path, make_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(family: Family, batch: Batch) -> list[tuple[float, ...]]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluation, "score", killed)
+    values = config.read(evaluate_config, ["seed=3"])
+    run = make_run("seed=3")
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(run, values=values)
+    assert config.read(folder_of(run) / "config.yaml") == values
 
 
 def test_workers_change_nothing(make_run: Any) -> None:

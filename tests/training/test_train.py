@@ -72,6 +72,7 @@ def test_a_resumed_run_ends_with_the_bytes_of_one_that_was_not_stopped(fit: Fit,
     assert logged(folder)[stop:] == logged(whole.parent)[saved:]
 
 
+@pytest.mark.slow
 def test_two_runs_of_one_seed_are_alike_and_workers_and_cache_change_nothing(fit: Fit) -> None:
     whole = fit()
     assert weights(fit("name=workers", "batch.num_workers=2", "batch.cache_gib=0.1")) == weights(whole)
@@ -171,6 +172,8 @@ def test_a_resumed_run_keeps_its_settings(fit: Fit, tmp_path: Path) -> None:
         f"The run in {folder} was started with other settings under batch, optimizer, seed (see {folder / 'config.yaml'}), so "
         "resuming would mix two runs. Use the saved config, or start a new run under another name."
     )
+    with pytest.raises(ConfigError, match=r"with other settings under hardware\.precision \(see"):
+        fit("hardware.precision=bfloat16", resume=True)
     assert fit("output.log_every_steps=2", "hardware.checkpoint_gradients=true", resume=True).is_dir()
 
 
