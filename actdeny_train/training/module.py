@@ -80,10 +80,8 @@ class AnswerTraining(lightning.LightningModule):
                 f"gradient of step {step.number}", norm, [q for batch in step.batches for q in batch.questions]
             )
         optimizer.step()
-        self.log_dict(
-            {"loss": self._over_devices(loss), "gradient_norm": norm, **{f"lr/{p}": r for p, r in rates.items()}},
-            prog_bar=False,
-        )
+        self.log("loss", self._over_devices(loss), prog_bar=True)
+        self.log_dict({"gradient_norm": norm, **{f"lr/{part}": rate for part, rate in rates.items()}})
 
     def _loss(self, batch: Batch, weight: Tensor) -> Tensor:
         hidden = self.family(batch.forest, self.family.encode(batch.visual))
