@@ -30,6 +30,7 @@ ERROR_COLUMNS = {
     "hallucinated_action": "hallucinated\nactions",
     "primary_distractor": "primary\ndistractor",
 }
+GRAPH_SETUP = "graph_vqa"
 LOG_WIDTH = 100
 INTERVAL = f"{100 * LEVEL:.0f} % interval over resampled sources"
 ESTIMATE_CAPTION = f"percent (n), {INTERVAL}"
@@ -87,10 +88,11 @@ def rows_table(
 ) -> RenderableType:
     """Return a table of T1, T2, Overall-AD, AP and HM with one row per (name, summary).
 
-    Raises DataError if a summary lacks the setup and prompt.
+    Summaries that all have graph questions under the same prompt get a column for their accuracy too. Raises DataError if a summary
+    lacks the setup and prompt.
     """
-    cells = [(name, select_cell(name, summary, setup, prompt)) for name, summary in rows]
-    return _estimates_table(title, cells, DENIAL_COLUMNS, ESTIMATE_CAPTION)
+    cells, columns = _cells_of_runs(rows, setup, prompt)
+    return _estimates_table(title, cells, columns, ESTIMATE_CAPTION)
 
 
 def markdown_table(
@@ -98,12 +100,30 @@ def markdown_table(
 ) -> str:
     """Return the rows of ``rows_table`` in Markdown, caption and footnotes below. Raises DataError as it does."""
     notes = Footnotes()
-    lines = ["| | " + " | ".join(DENIAL_COLUMNS.values()) + " |", "| --- |" + " ---: |" * len(DENIAL_COLUMNS)]
-    for name, summary in rows:
-        estimates = estimates_of(select_cell(name, summary, setup, prompt), DENIAL_COLUMNS)
+    runs, columns = _cells_of_runs(rows, setup, prompt)
+    headers = [header.replace("\n", " ") for header in columns.values()]
+    lines = ["| | " + " | ".join(headers) + " |", "| --- |" + " ---: |" * len(columns)]
+    for name, cell in runs:
+        estimates = estimates_of(cell, columns)
         cells = [name.replace("|", "\\|"), *(format_estimate(e, notes) for e in estimates)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", "  \n".join([ESTIMATE_CAPTION, *notes.lines()]), ""])
+
+
+def _cells_of_runs(
+    rows: Sequence[tuple[str, dict[str, Any]]], setup: str, prompt: str
+) -> tuple[list[Row], Mapping[str, str]]:
+    """Return a cell per run and the columns that all of them have."""
+    cells = [(name, select_cell(name, summary, setup, prompt)) for name, summary in rows]
+    graph = [summary["setups"].get(GRAPH_SETUP, {}).get(prompt) for _, summary in rows]
+    if not all(graph):
+        return cells, DENIAL_COLUMNS
+    joined = [
+        (name, {**cell, GRAPH_SETUP: asked["accuracy"]})
+        for (name, cell), asked in zip(cells, graph, strict=True)
+        if asked
+    ]
+    return joined, {**DENIAL_COLUMNS, GRAPH_SETUP: "graph\nquestions"}
 
 
 def _estimates_table(

@@ -129,6 +129,17 @@ def test_rows_in_markdown() -> None:
     )
 
 
+def test_rows_tell_graph_accuracy_where_every_run_has_it() -> None:
+    asked = {"accuracy": estimate(0.75, 0.125, 40), "by_kind": {}, **STATUSES}
+    with_graph = summary_of(standard={"plain": released_cell()}, graph_vqa={"plain": asked})
+    without = summary_of(standard={"plain": released_cell()})
+    both = markdown_table([("start", with_graph), ("end", with_graph)]).splitlines()
+    assert both[0] == "| | T1 | T2 | Overall-AD | AP | HM | graph questions |"
+    assert both[1].count("---:") == 6
+    assert both[2].endswith("| 75.0 [62.5, 87.5] (40) |")
+    assert "graph questions" not in markdown_table([("start", with_graph), ("end", without)])
+
+
 def test_rows_of_a_setup_that_was_not_evaluated() -> None:
     caption = {"open": {"accuracy": estimate(0.25, 0.125, 40), "by_kind": {}, **STATUSES}}
     summary = summary_of(standard={"plain": released_cell()}, caption=caption)
