@@ -115,6 +115,7 @@ def check_path(path: str, where: str) -> str:
 
     Links below the root may point elsewhere: whoever owns the folder made them (the Hub's cache consists of them).
     """
+    check_text(path, f"path of {where}")
     # Windows rules know both kinds of slash and drives; a manifest may have been written there.
     plain = PureWindowsPath(path)
     if not plain.parts or plain.anchor or ".." in plain.parts:
@@ -123,6 +124,18 @@ def check_path(path: str, where: str) -> str:
             "drive. Set `root` to a folder above all videos and write the paths from there."
         )
     return path
+
+
+def check_text(text: str, where: str) -> str:
+    """Return ``text`` if UTF-8 can hold it, as the files written about a clip must; else raise DataError."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DataError(
+            f"The {where} is {text!a}, which UTF-8 cannot hold: it has half a surrogate pair, or comes from a file name in another "
+            "encoding. Rename it."
+        ) from None
+    return text
 
 
 def check_ids(clips: Sequence[Clip]) -> None:

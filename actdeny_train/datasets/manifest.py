@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,15 @@ from typing import Any
 import yaml
 
 from actdeny_train.actions.labels import LabelSet, load_ucf101
-from actdeny_train.datasets.base import ClipDataModule, check_path
+from actdeny_train.datasets.base import ClipDataModule, check_path, check_text
 from actdeny_train.datasets.quarantine import Screening
 from actdeny_train.errors import DataError, near_misses
 from actdeny_train.types import Clip, ClipKind, Components
 
 REQUIRED = ("id", "path", "action", "kind", "split", "source")
 OPTIONAL = ("start_s", "end_s", "components")
+MAX_S = 1e9
+"""Largest time of a clip in seconds: 30 years."""
 COMPONENTS = tuple(field.name for field in dataclasses.fields(Components))
 
 
@@ -93,6 +94,13 @@ def read_labels(path: Path) -> LabelSet:
                 f"{path}: action {action!r} has the description {description!r}, but both must be non-empty strings. Quote them: "
                 "YAML reads numbers and words such as yes as other types."
             )
+    first: dict[str, str] = {}
+    for action, description in descriptions.items():
+        if first.setdefault(description, action) != action:
+            raise DataError(
+                f"{path}: actions {first[description]!r} and {action!r} have the same description {description!r}, so a question could "
+                "offer it twice. Tell them apart."
+            )
     return LabelSet(
         name=path.stem,
         descriptions=descriptions,
@@ -118,8 +126,8 @@ def _rows(path: Path) -> Iterator[tuple[str, Clip]]:
 
 def _json_object(line: bytes, where: str) -> dict[str, Any]:
     try:
-        row = json.loads(line)
-    except ValueError as error:
+        row = json.loads(line, object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError) as error:
         raise DataError(
             f"{where} is not valid JSON in UTF-8 ({error}): {line.strip()[:80]!r}. Each line must be one complete JSON object. Mend or "
             "remove the line."
@@ -128,6 +136,14 @@ def _json_object(line: bytes, where: str) -> dict[str, Any]:
         raise DataError(
             f"{where} holds a JSON {type(row).__name__}, but each line must be a JSON object with the fields of a clip."
         )
+    return row
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"repeated key {next(key for key in keys if keys.count(key) > 1)!r}")
     return row
 
 
@@ -145,6 +161,7 @@ def _clip(row: dict[str, Any], where: str) -> Clip:
             )
         if not isinstance(row[key], str) or not row[key]:
             raise _field_error(where, key, row[key], "a non-empty string")
+        check_text(row[key], f"field {key!r} of {where}")
     kinds = [kind.value for kind in ClipKind]
     if row["kind"] not in kinds:
         raise _field_error(where, "kind", row["kind"], f"one of {', '.join(kinds)}", kinds)
@@ -165,8 +182,10 @@ def _seconds(row: dict[str, Any], key: str, where: str) -> float | None:
     value = row.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise _field_error(where, key, value, "seconds from the first frame, a number of at least 0")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_S:
+        raise _field_error(
+            where, key, value, f"seconds from the first frame, a number of at least 0 and at most {MAX_S:g}"
+        )
     return float(value)
 
 
@@ -182,6 +201,8 @@ def _components(row: dict[str, Any], where: str) -> Components | None:
         raise _field_error(
             where, "components", phrases, f"an object with a non-empty phrase for each of {', '.join(COMPONENTS)}"
         )
+    for name, phrase in phrases.items():
+        check_text(phrase, f"component {name!r} of {where}")
     return Components(**phrases)
 
 

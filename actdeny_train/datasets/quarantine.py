@@ -10,12 +10,15 @@ from typing import TextIO
 
 import av
 
+from actdeny_train.errors import DataError
 from actdeny_train.types import Clip
-from actdeny_train.video.decode import OnDamage, scan_video
+from actdeny_train.video.decode import OnDamage, Timeline, find_span, scan_video
 from actdeny_train.video.verification import VideoFacts, verify_all
 
 VERIFIED = "verified.jsonl"
 QUARANTINE = "quarantine.jsonl"
+ROUNDING_S = 1e-6
+"""Seconds by which computed times may be off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,52 +41,65 @@ class Screening:
     timeout_s: float = 60.0
     """Seconds that one video may take; then it is quarantined."""
     cache: str | None = None
-    """Folder of ``verified.jsonl``, which remembers intact videos by path, size and time of change; None means the root."""
+    """Folder of ``verified.jsonl``, which remembers intact videos by path, size and times of change; None means the root."""
 
     def screen(self, clips: Sequence[tuple[Clip, Path]], root: Path) -> tuple[list[Clip], list[Quarantined]]:
         """Return the usable clips, in the order given, and the quarantined ones; ``clips`` come with their video's path.
 
-        Videos already in ``verified.jsonl`` are not decoded again; broken ones are, in case they were mended meanwhile.
+        Videos already in ``verified.jsonl`` are not decoded again; broken ones are, in case they were mended meanwhile. What is
+        unusual about usable clips is printed: remarks on their videos, and spans that end after them.
         """
         outcomes = self._verify(dict.fromkeys(path for _, path in clips), Path(self.cache) if self.cache else root)
-        usable, quarantined = [], []
+        remarks = [
+            f"{path}: {'; '.join(o.notes)}" for path, o in outcomes.items() if isinstance(o, VideoFacts) and o.notes
+        ]
+        _tell("videos decode with remarks", len(outcomes), remarks)
+        usable, quarantined, long = [], [], []
         for clip, path in clips:
             outcome = outcomes[path]
+            if isinstance(outcome, VideoFacts) and _may_lie_between_frames(clip, outcome):
+                # It was decoded to its end, so decoding it in this process is safe.
+                outcome = outcomes[path] = _scan(path, self.on_damage)
             reason = outcome if isinstance(outcome, str) else _span_fault(clip, path, outcome)
-            if reason is None:
-                usable.append(clip)
-            else:
+            if reason is not None:
                 quarantined.append(Quarantined(id=clip.id, path=clip.path, reason=reason))
+                continue
+            usable.append(clip)
+            assert not isinstance(outcome, str)
+            if clip.end_s is not None and clip.end_s > outcome.duration_s + ROUNDING_S:
+                long.append(f"{clip.id}: until {clip.end_s:g} s of {outcome.duration_s:.3f} s")
+        _tell("clips end with their video, before their end_s", len(clips), long)
         return usable, quarantined
 
-    def _verify(self, paths: Iterable[Path], cache: Path) -> dict[Path, float | str]:
-        """Return for each video the time of its last frame in seconds, or the reason to quarantine it."""
+    def _verify(self, paths: Iterable[Path], cache: Path) -> dict[Path, VideoFacts | Timeline | str]:
+        """Return for each video what is known of it (a timeline where it is damaged), or the reason to quarantine it."""
         known = _read_verified(cache / VERIFIED)
-        outcomes: dict[Path, float | str] = {}
+        outcomes: dict[Path, VideoFacts | Timeline | str] = {}
         unknown = []
-        for path in paths:
-            facts = known.get(_key(path))
+        # Taken before a video is decoded: one that is replaced meanwhile is verified again at the next start.
+        keys = {path: _key(path) for path in paths}
+        for path, key in keys.items():
+            facts = known.get(key)
             if facts is None:
                 unknown.append(path)
             else:
-                outcomes[path] = _last_frame_s(facts)
+                outcomes[path] = facts
         if not unknown:
             return outcomes
         print(f"verifying {len(unknown)} videos ({len(outcomes)} are known from {cache / VERIFIED})", flush=True)
         with _open_verified(cache) as file:
             for path, outcome in verify_all(unknown, num_workers=self.num_workers, timeout_s=self.timeout_s):
+                outcomes[path] = outcome
                 if isinstance(outcome, VideoFacts):
-                    outcomes[path] = _last_frame_s(outcome)
-                    file.write(json.dumps({"key": _key(path), **dataclasses.asdict(outcome)}) + "\n")
+                    # One write a line: runs that verify the same videos at the same time may append to the same file.
+                    file.write(json.dumps({"key": keys[path], **dataclasses.asdict(outcome)}) + "\n")
                     file.flush()
                 # Only this reason offers "prefix"; a video that hung must not be decoded in this process.
-                elif self.on_damage == "prefix" and "on_damage: prefix" in outcome:
-                    timeline = scan_video(path, on_damage="prefix")
-                    outcomes[path] = float(timeline.time_s[-1])
-                    print(f"{path}: {'; '.join(timeline.notes)}", flush=True)
-                else:
-                    outcomes[path] = outcome
-        return outcomes
+                elif self.on_damage == "prefix" and outcome.endswith("on_damage: prefix."):
+                    outcomes[path] = prefix = _scan(path, "prefix")
+                    if isinstance(prefix, Timeline):
+                        print(f"{path}: {'; '.join(prefix.notes)}", flush=True)
+        return {path: outcomes[path] for path in keys}
 
 
 def write_quarantine(folder: Path, quarantined: Iterable[Quarantined]) -> Path:
@@ -91,40 +107,74 @@ def write_quarantine(folder: Path, quarantined: Iterable[Quarantined]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / QUARANTINE
     lines = (json.dumps(dataclasses.asdict(entry), ensure_ascii=False) + "\n" for entry in quarantined)
-    path.write_text("".join(lines), encoding="utf-8")
+    # A file name that is not UTF-8 becomes an escape that JSON knows.
+    path.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
     return path
 
 
 def _key(path: Path) -> str:
     """Return what identifies a file's content and its decoder, without reading the file; empty where there is no file."""
-    if not path.is_file():
+    try:
+        stat = path.stat()
+    except (OSError, ValueError):
         return ""
-    stat = path.stat()
-    return f"{path.absolute()} {stat.st_size} {stat.st_mtime_ns} PyAV {av.__version__}"
+    # The time of status change tells also a file that was replaced by one of the same size and time of modification.
+    return f"{path.absolute()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} PyAV {av.__version__}"
 
 
-def _span_fault(clip: Clip, path: Path, last_frame_s: float) -> str | None:
-    # The time of the last frame is computed from the duration, so it may be off by rounding.
-    if clip.start_s is None or clip.start_s <= last_frame_s + 1e-6:
-        return None
-    return f"start_s is {clip.start_s:g} s, but the last frame of '{path}' is at {last_frame_s:.3f} s"
+def _may_lie_between_frames(clip: Clip, facts: VideoFacts) -> bool:
+    """Return False where the clip's span surely holds a frame, or begins after the last one."""
+    start_s = clip.start_s or 0.0
+    last_frame_s = _last_frame_s(facts)
+    if start_s == 0 or start_s > last_frame_s + ROUNDING_S:
+        return False
+    end_s = float("inf") if clip.end_s is None else clip.end_s
+    return start_s > last_frame_s - ROUNDING_S or end_s - start_s < facts.longest_interval_s + ROUNDING_S
+
+
+def _span_fault(clip: Clip, path: Path, known: VideoFacts | Timeline) -> str | None:
+    """Return why the clip has no frame, None if it has one."""
+    last_frame_s = _last_frame_s(known) if isinstance(known, VideoFacts) else float(known.time_s[-1])
+    if clip.start_s is not None and clip.start_s > last_frame_s + ROUNDING_S:
+        return f"start_s is {clip.start_s:g} s, but the last frame of '{path}' is at {last_frame_s:.3f} s"
+    if isinstance(known, Timeline):
+        try:
+            find_span(path, known, clip.start_s, clip.end_s)
+        except DataError as error:
+            return str(error)
+    return None
 
 
 def _last_frame_s(facts: VideoFacts) -> float:
     return facts.duration_s * (facts.num_frames - 1) / facts.num_frames
 
 
+def _scan(path: Path, on_damage: OnDamage) -> Timeline | str:
+    try:
+        return scan_video(path, on_damage=on_damage)
+    except DataError as error:
+        return str(error)
+
+
+def _tell(what: str, total: int, found: Sequence[str]) -> None:
+    if found:
+        more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+        print(f"{len(found)} of {total} {what} ({'; '.join(found[:3])}{more})", flush=True)
+
+
 def _read_verified(path: Path) -> dict[str, VideoFacts]:
     if not path.is_file():
         return {}
     known = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             row = json.loads(line)
             key = row.pop("key")
-            known[key] = VideoFacts(**{**row, "notes": tuple(row["notes"])})
+            facts = VideoFacts(**{**row, "notes": tuple(row["notes"])})
+            _last_frame_s(facts)
+            known[key] = facts
         # A killed run may leave half a line, another version other fields: such videos are verified again.
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
             continue
     return known
 
@@ -133,7 +183,12 @@ def _open_verified(folder: Path) -> TextIO:
     """Open ``verified.jsonl`` for appending, or nowhere where the folder is read-only: it only saves time."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return (folder / VERIFIED).open("a", encoding="utf-8")
+        path = folder / VERIFIED
+        # A killed run may have left half a line: the next one must not be glued to it.
+        is_torn = path.is_file() and path.read_bytes()[-1:] not in (b"", b"\n")
+        file = path.open("a", encoding="utf-8")
+        file.write("\n" if is_torn else "")
+        return file
     except OSError as error:
         print(
             f"{folder / VERIFIED} cannot be written ({error.strerror}), so these videos will be verified again at the next start. "

@@ -4,7 +4,7 @@ import csv
 import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -35,7 +35,7 @@ TYPES = {
     ClipKind.CONTEXT_ONLY.value: ClipKind.CONTEXT_ONLY,
     ClipKind.DIFFERENT_MOTION.value: ClipKind.DIFFERENT_MOTION,
 }
-_NAME = re.compile(r"(?P<not>Not)?(?P<action>[^/]+)/[^/]*_g_?(?P<group>\d+)_c\d+\.mp4")
+_NAME = re.compile(r"(?P<not>Not)?(?P<action>[^/]+)/[^/]*_g_?(?P<group>[0-9]+)_c_?[0-9]+\.mp4")
 
 
 class UCF101AD(ClipDataModule):
@@ -70,8 +70,8 @@ class UCF101AD(ClipDataModule):
             raise _missing_files(self.questions, missing)
         files = [path for name in (PRESENCE_FILE, *DENIAL_FILES.values()) if (path := self.questions / name).is_file()]
         splits = {name: "test" for path in files for name in read_questions(path)}
-        for name in self._train_names():
-            splits.setdefault(name, "train")
+        for name in self._train_names(splits):
+            splits[name] = "train"
         kinds = read_types(self.types) if self.types else {}
         elsewhere = [name for name in kinds if name not in splits]
         if elsewhere:
@@ -92,11 +92,21 @@ class UCF101AD(ClipDataModule):
             source=f"{'Not' if is_denial else ''}{action}/{group}",
         )
 
-    def _train_names(self) -> list[str]:
-        if (self.questions / TRAIN_FILE).is_file():
-            return read_train_names(self.questions / TRAIN_FILE)
-        videos = [path for folder in ("", "train") for path in (self.root / folder).glob("Not*/*.mp4")]
-        return sorted({f"{path.parent.name}/{path.name}" for path in videos})
+    def _train_names(self, asked: Collection[str]) -> list[str]:
+        """Return the released names of the train clips, none of them ``asked`` about in the question files."""
+        path = self.questions / TRAIN_FILE
+        if path.is_file():
+            names = read_train_names(path)
+            both = [name for name in names if name in asked]
+            if both:
+                raise DataError(
+                    f"{path}: {len(both)} of {len(names)} clips for finetuning are asked about in the question files, such as {both[0]!r}. "
+                    "A clip is for training or for the test. Remove their records, or get the files anew."
+                )
+            return names
+        # Names with a dot in front are unfinished downloads and macOS's companions of files (._name.mp4).
+        videos = [path for folder in ("", "train") for path in (self.root / folder).glob("Not*/[!.]*.mp4")]
+        return sorted({f"{path.parent.name}/{path.name}" for path in videos}.difference(asked))
 
 
 @dataclass(frozen=True)
@@ -225,23 +235,29 @@ def read_types(path: Path) -> dict[str, ClipKind]:
         raise DataError(
             f"The types file {str(path)!r} does not exist. Correct `types`, or leave it out: then T1 and T2 stay undefined."
         )
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        if reader.fieldnames != ["video_name", "type"]:
-            raise DataError(
-                f"{path}: the first line is {reader.fieldnames}, but must be 'video_name,type'. Add this header."
-            )
-        kinds: dict[str, ClipKind] = {}
-        for row in reader:
-            where, name = f"{path}:{reader.line_num}", row["video_name"]
-            if row["type"] not in TYPES:
-                raise DataError(
-                    f"{where}: type is {row['type']!r}, but must be one of {', '.join(TYPES)}. Correct the row."
-                )
-            if not name.startswith("Not") or name in kinds:
-                problem = "is listed twice" if name in kinds else "is no denial clip; only those have a type"
-                raise DataError(f"{where}: {name!r} {problem}. Remove the row.")
-            kinds[name] = TYPES[row["type"]]
+    try:
+        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines(), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(
+            f"{path} is not a CSV file in UTF-8 ({error}). Save it anew with the header 'video_name,type'."
+        ) from None
+    header = rows[0] if rows else None
+    if header != ["video_name", "type"]:
+        raise DataError(f"{path}: the first line is {header}, but must be 'video_name,type'. Add this header.")
+    kinds: dict[str, ClipKind] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        if not row:
+            continue
+        where = f"{path}:{number}"
+        if len(row) != 2:
+            raise DataError(f"{where}: the row {row} must have two values, video_name and type. Correct the row.")
+        name, type_ = row
+        if type_ not in TYPES:
+            raise DataError(f"{where}: type is {type_!r}, but must be one of {', '.join(TYPES)}. Correct the row.")
+        if not name.startswith("Not") or name in kinds:
+            problem = "is listed twice" if name in kinds else "is no denial clip; only those have a type"
+            raise DataError(f"{where}: {name!r} {problem}. Remove the row.")
+        kinds[name] = TYPES[type_]
     return kinds
 
 

@@ -14,10 +14,12 @@ import yaml
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch.utils.data import DataLoader, Dataset
 
+from actdeny_train import config
 from actdeny_train.actions.labels import LabelSet
 from actdeny_train.datasets.base import ClipDataModule
 from actdeny_train.datasets.reader import ClipReader
 from actdeny_train.errors import ConfigError, DataError
+from actdeny_train.evaluation.items import ErrorsAsItems, unwrap
 from actdeny_train.evaluation.run import Ask, EvaluateRun
 from actdeny_train.evaluation.scoring import predict, question_fingerprint, score
 from actdeny_train.evaluation.store import PredictionStore, read_predictions
@@ -26,13 +28,17 @@ from actdeny_train.models.batch import Asked, Batch
 from actdeny_train.models.family import Family, Processor
 from actdeny_train.types import Clip, Frames, Question
 
+CONFIG = "config.yaml"
 PREDICTIONS = "predictions.jsonl"
 METRICS = "metrics.json"
 
 
 @dataclass(frozen=True, eq=False)
 class Forests(Dataset[tuple[Batch, tuple[Clip, ...], tuple[Frames, ...]]]):
-    """Groups of clips as forests, made in the data workers. Each question goes with its clip: ``clips[i]`` is question i's."""
+    """Groups of clips as forests, made in the data workers. Each question goes with its clip: ``clips[i]`` is question i's.
+
+    Clips that nothing is asked about are left out; a group needs at least one other.
+    """
 
     groups: Sequence[Sequence[Clip]]
     read_frames: ClipReader
@@ -48,6 +54,8 @@ class Forests(Dataset[tuple[Batch, tuple[Clip, ...], tuple[Frames, ...]]]):
         asked, clips, frames = [], [], []
         for clip in self.groups[i]:
             questions = questions_about(clip, self.ask, self.labels, self.seed)
+            if not questions:
+                continue
             seen = self.read_frames(clip)
             asked.append(Asked.for_scoring([seen], questions))
             clips += [clip] * len(questions)
@@ -79,14 +87,16 @@ def evaluate(
     """Answer what is missing in ``runs/<name>/predictions.jsonl`` and return the content of ``metrics.json``.
 
     ``family`` and ``data`` may be given ready-made; else they are built from the run. ``values`` is the resolved config, saved beside
-    the predictions. A killed evaluation goes on where it stopped.
+    the predictions. A killed evaluation goes on where it stopped; several processes may work in one folder. Raises ConfigError or
+    DataError where the folder holds answers of another model, to other questions, or given other frames or another precision.
     """
     device = find_device(run.device)
     folder = Path(run.folder) / run.name
     folder.mkdir(parents=True, exist_ok=True)
+    _compare(run, folder)
     if values is not None:
         text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
-        (folder / "config.yaml").write_text(text, encoding="utf-8")
+        (folder / CONFIG).write_text(text, encoding="utf-8")
     data = data or run.data.build()
     data.prepare_data()
     clips = data.usable(run.split)
@@ -99,10 +109,16 @@ def evaluate(
     reader = ClipReader(data, run.frames)
     forests = Forests(groups, reader, family.processor, run.ask, data.labels, run.seed)
     context = "spawn" if run.num_workers else None  # a fork would copy decoders and thread pools in mid-work
-    loader = DataLoader(forests, batch_size=None, num_workers=run.num_workers, multiprocessing_context=context)
+    guarded = ErrorsAsItems(forests)
+    loader = DataLoader(guarded, batch_size=None, num_workers=run.num_workers, multiprocessing_context=context)
     dtype = torch.bfloat16 if run.precision == "bfloat16" else None
     with _progress(sum(len(g) for g in groups)) as advance:
-        for batch, clip_of, frames_of in loader:
+        for item in loader:
+            batch, clip_of, frames_of = unwrap(item)
+            store.refresh()
+            if all(store.has(q.id, question_fingerprint(q)) for q in batch.questions):  # by another process, meanwhile
+                advance(len({clip.id for clip in clip_of}))
+                continue
             with torch.autocast(family.device.type, dtype=dtype) if dtype else nullcontext():
                 scores = score(family, batch.to(family.device))
             asked = zip(batch.questions, scores, clip_of, frames_of, strict=True)
@@ -130,14 +146,31 @@ def _missing(clips: Sequence[Clip], run: EvaluateRun, labels: LabelSet, store: P
     """
     groups = [clips[i : i + run.clips_per_forest] for i in range(0, len(clips), run.clips_per_forest)]
 
-    def is_answered(clip: Clip) -> bool:
-        questions = questions_about(clip, run.ask, labels, run.seed)
-        found = [
-            store.has(q.id, question_fingerprint(q)) for q in questions
-        ]  # each one: has() refuses changed questions
-        return all(found)
+    asked: set[str] = set()
+    missing = []
+    for group in groups:
+        questions = [q for clip in group for q in questions_about(clip, run.ask, labels, run.seed)]
+        asked.update(q.id for q in questions)
+        found = [store.has(q.id, question_fingerprint(q)) for q in questions]  # each one: has() refuses changed ones
+        if not all(found):
+            missing.append(group)
+    store.require_only(asked)
+    return missing
 
-    return [group for group in groups if not all(is_answered(clip) for clip in group)]
+
+def _compare(run: EvaluateRun, folder: Path) -> None:
+    """Refuse to go on with other frames or in another precision; which model and which questions, the predictions tell themselves."""
+    file, predictions = folder / CONFIG, folder / PREDICTIONS
+    if not (file.is_file() and predictions.is_file() and predictions.stat().st_size):
+        return
+    saved = config.parse(yaml.safe_load(file.read_text(encoding="utf-8")), EvaluateRun, str(file))
+    for name in ("frames", "precision"):
+        before, now = str(getattr(saved, name)), str(getattr(run, name))
+        if before != now:
+            raise ConfigError(
+                f"The answers in {predictions} were given under {name}={before}, now {name} is {now}, and a score must not mix the two. "
+                "Evaluate under another name (name=...), or remove the folder to start afresh."
+            )
 
 
 class _progress:  # noqa: N801 (used like a function)

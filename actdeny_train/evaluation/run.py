@@ -67,3 +67,5 @@ class EvaluateRun:
             raise ConfigError(f"name is {self.name!r}, but must be the plain name of a folder.")
         if self.clips_per_forest < 1 or not self.ask:
             raise ConfigError("An evaluation needs clips_per_forest of at least 1 and at least one entry under ask.")
+        if self.num_workers < 0:
+            raise ConfigError(f"num_workers is {self.num_workers}, but must be 0 or more.")

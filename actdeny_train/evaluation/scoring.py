@@ -13,7 +13,11 @@ from actdeny_train.types import Clip, Frames, ParseStatus, Prediction, Question
 
 
 def score(family: Family, batch: Batch) -> list[tuple[float, ...]]:
-    """Return for each question the log-probability (nats, end of turn included) of each of its answers, in their order."""
+    """Return for each question the log-probability (nats, end of turn included) of each of its answers, in their order.
+
+    A plain sum over the answer's tokens, never divided by its length: with the end of turn, it is the probability that the model
+    gives exactly this answer, so "1" and "11" are compared fairly. Where answers are whole phrases, long ones are less likely.
+    """
     head = LanguageHead()
     with torch.no_grad():
         hidden = family(batch.forest, family.encode(batch.visual))

@@ -1,12 +1,13 @@
 """Loading checkpoints through transformers, with errors that say which file or which access is missing and what to do."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 from huggingface_hub import HfApi, snapshot_download
-from huggingface_hub.errors import HTTPError
+from huggingface_hub.errors import HTTPError, StrictDataclassError
 from safetensors import SafetensorError
 from transformers import AutoConfig
 from transformers.utils import logging as transformers_logging
@@ -15,6 +16,18 @@ from actdeny_train.errors import CheckpointError
 
 FILES = ("*.json", "*.safetensors", "*.txt", "*.jinja")
 """What is fetched of a Hub repository: no code, no pickled weights."""
+
+UNREADABLE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ImportError,
+    SafetensorError,
+    StrictDataclassError,
+)
+"""What transformers raises over files that are damaged or need a package that is not there."""
 
 
 def fetch(checkpoint: str, revision: str | None) -> Path:
@@ -35,7 +48,7 @@ def fetch(checkpoint: str, revision: str | None) -> Path:
         if not _missing(cached):
             return cached
     except (OSError, ValueError):
-        pass  # not in the cache
+        pass  # not in the cache, or not in full
     try:
         HfApi().model_info(checkpoint, revision=revision, timeout=30)
         return _check_folder(
@@ -45,8 +58,8 @@ def fetch(checkpoint: str, revision: str | None) -> Path:
         at = f" at revision {revision}" if revision else ""
         command = f"hf download {checkpoint}{f' --revision {revision}' if revision else ''}"
         raise CheckpointError(
-            f"Cannot load {checkpoint}{at}: it is not in the local Hugging Face cache, and the Hub could not be reached or does not "
-            f"have it ({_reason(error)}). On a machine with internet run `{command}` and copy the cache (HF_HOME), or pass a local "
+            f"Cannot load {checkpoint}{at}: it is not in the local Hugging Face cache in full, and the Hub could not be reached or does "
+            f"not have it ({_reason(error)}). On a machine with internet run `{command}` and copy the cache (HF_HOME), or pass a local "
             "folder: model.checkpoint=FOLDER."
         ) from error
 
@@ -55,7 +68,7 @@ def load_processor(cls: Any, folder: Path) -> Any:
     """Return ``cls.from_pretrained`` of a local folder, without remote code."""
     try:
         return cls.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except (OSError, ValueError) as error:
+    except UNREADABLE as error:
         what = "the processor (tokenizer, chat template, preprocessing)"
         raise CheckpointError(f"Cannot read {what} in the folder {folder}: {_reason(error)}") from error
 
@@ -79,7 +92,7 @@ def load_model(cls: Any, model_type: str, folder: Path, dtype: torch.dtype) -> A
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # refused below, with the names
         )
-    except (OSError, ValueError, SafetensorError) as error:
+    except UNREADABLE as error:
         raise CheckpointError(f"Cannot read the weights in the folder {folder}: {_reason(error)}") from error
     for what in ("missing_keys", "unexpected_keys", "mismatched_keys"):
         if info[what]:
@@ -112,8 +125,21 @@ def _missing(folder: Path) -> list[str]:
             "processor_config.json",
         ),
     }
-    return [what for what, patterns in needed.items() if not any(any(folder.glob(p)) for p in patterns)]
+    missing = [what for what, patterns in needed.items() if not any(any(folder.glob(p)) for p in patterns)]
+    return missing + [name for name in _shards(folder) if not (folder / name).is_file()]
+
+
+def _shards(folder: Path) -> list[str]:
+    """Return the names of the weight files that the index, if there is one, counts on: a download may have broken off."""
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file() or (folder / "model.safetensors").is_file():
+        return []
+    try:
+        return sorted({str(name) for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()})
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return []  # loading says what is wrong with the index
 
 
 def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
+    kind = "" if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: "
+    return kind + " ".join(str(error).split())[:300]

@@ -28,7 +28,8 @@ def mrope_positions(ids: Ints, pads: Ints, grids: Sequence[Grid], tokens_per_sec
 
     ``ids`` (L,) are token ids with every visual token in place, ``pads`` the ids that stand for visual tokens, ``grids`` the
     images and clips in the order in which they stand. Text counts up by one in all rows; a visual token has the position of
-    its time step (``int(t * tokens_per_second * seconds)``), row and column, counted from where its clip begins.
+    its time step (``int(t * seconds * tokens_per_second)`` in float32, as the official code), row and column, counted from where
+    its clip begins.
     """
     rows = np.empty((3, len(ids)), dtype=np.int64)
     is_visual = np.isin(ids, pads)
@@ -41,8 +42,11 @@ def mrope_positions(ids: Ints, pads: Ints, grids: Sequence[Grid], tokens_per_sec
         begin = int(places[0])
         rows[:, at:begin] = np.arange(next_position, next_position + begin - at)
         next_position += begin - at
-        steps = (np.arange(grid.t) * tokens_per_second * grid.seconds).astype(np.int64)
-        block = np.stack(np.meshgrid(steps, np.arange(h), np.arange(w), indexing="ij")).reshape(3, count)
+        # In float64, 1.99999999 s (a difference of frame times) would put every step one position before that of 2 s.
+        steps = np.arange(grid.t, dtype=np.float32) * np.float32(grid.seconds) * np.float32(tokens_per_second)
+        block = np.stack(np.meshgrid(steps.astype(np.int64), np.arange(h), np.arange(w), indexing="ij")).reshape(
+            3, count
+        )
         rows[:, begin : begin + count] = block + next_position
         next_position += int(block.max()) + 1
         at = begin + count

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from jinja2 import TemplateError
 from torch import Tensor, nn
 from transformers import Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor
 from transformers.video_utils import VideoMetadata
@@ -20,12 +21,16 @@ from actdeny_train.models.positions import Grid, mrope_positions
 from actdeny_train.trees import Forest, TokenSequence
 from actdeny_train.types import Frames
 
+VIDEO_PAD = "<|video_pad|>"
+END_OF_TURN = "<|im_end|>"
+
 
 class Qwen25VLProcessor(Processor):
     """Frames and words for Qwen2.5-VL.
 
     ``tokens_per_frame`` bounds the merged 28 x 28 patches (visual tokens) of a pair of frames, smallest and largest; None keeps the
     bounds saved with the checkpoint. Frames are resized, never cropped; rounding to whole patches can miss a bound where both are close.
+    Raises CheckpointError if the tokenizer lacks a token of the chat layout, or the chat template cannot show a video.
     """
 
     def __init__(
@@ -45,9 +50,29 @@ class Qwen25VLProcessor(Processor):
             pixels = (int(video.patch_size) * self.merge_size) ** 2
             video.size = {"shortest_edge": tokens_per_frame[0] * pixels, "longest_edge": tokens_per_frame[1] * pixels}
         tokenizer = processor.tokenizer
-        self._pad = int(tokenizer.convert_tokens_to_ids("<|video_pad|>"))
-        self._end = int(tokenizer.convert_tokens_to_ids("<|im_end|>"))
         self._special = tuple(str(token) for token in tokenizer.added_tokens_decoder.values() if token.special)
+        for token in (VIDEO_PAD, END_OF_TURN):
+            if token not in self._special:
+                raise CheckpointError(
+                    f"The checkpoint's tokenizer has no special token {token}, so it is not that of a Qwen2.5-VL. Take the tokenizer "
+                    "files from the model that the checkpoint was finetuned from."
+                )
+        self._pad = int(tokenizer.convert_tokens_to_ids(VIDEO_PAD))
+        self._end = int(tokenizer.convert_tokens_to_ids(END_OF_TURN))
+        self._check_template()
+
+    def _check_template(self) -> None:
+        """Refuse a chat template that is missing, damaged, or written for text alone, before any clip is read."""
+        user = {"role": "user", "content": [{"type": "video"}, {"type": "text", "text": "?"}]}
+        try:
+            found = self._render([user], add_generation_prompt=True)
+        except (ValueError, TypeError, TemplateError) as error:
+            found = " ".join(str(error).split())
+        if found.count(VIDEO_PAD) != 1:
+            raise CheckpointError(
+                f"The checkpoint's chat template cannot show a video; for a user's turn with a video and the text '?' it gives: {found!r}. "
+                "Take chat_template.jinja (or chat_template.json) from the model that the checkpoint was finetuned from."
+            )
 
     def visual(self, frames: Frames) -> Visual:
         pixels = torch.from_numpy(np.ascontiguousarray(frames.pixels.transpose(0, 3, 1, 2)))
@@ -149,6 +174,11 @@ class Qwen25VL(Family):
             raise CheckpointError(
                 "This checkpoint's language model uses sliding-window attention (use_sliding_window: true), which tree attention does "
                 "not compute. The released Qwen2.5-VL checkpoints do not use it; choose one of them."
+            )
+        if dropout := model.config.text_config.attention_dropout:
+            raise CheckpointError(
+                f"This checkpoint's language model drops attention weights (attention_dropout: {dropout}), which tree attention does not "
+                "do. Set it to 0.0 in config.json, as the released Qwen2.5-VL checkpoints have it."
             )
         self.model = model
         self.processor = processor

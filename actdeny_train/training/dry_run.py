@@ -10,9 +10,10 @@ from actdeny_train.models.batch import Batch
 from actdeny_train.models.family import Family
 from actdeny_train.models.tuning import train_only
 from actdeny_train.questions.mixture import Mixture
+from actdeny_train.training.optimizer import find_coarse_parts, make_optimizer
 from actdeny_train.training.plan import Plan
 from actdeny_train.training.run import TrainRun
-from actdeny_train.training.steps import StepDataset
+from actdeny_train.training.steps import Step, StepDataset
 from actdeny_train.trees import dense_mask
 
 GIB = 2**30
@@ -42,7 +43,9 @@ def dry_run(run: TrainRun) -> Iterable[str]:
         run.hardware.devices,
     )[0]
     yield from _sample(family, step.batches[0])
-    yield from _memory(run, family, step.batches[0])
+    if reason := find_coarse_parts(family, run.optimizer.lr):
+        yield f"training will refuse this model: {reason}"
+    yield from _memory(run, family, step)
 
 
 def _parts(run: TrainRun, family: Family) -> Iterable[str]:
@@ -83,13 +86,30 @@ def _without_repeats(ids: list[int]) -> list[int]:
     return [t for i, t in enumerate(ids) if i < 2 or not (t == ids[i - 1] == ids[i - 2])]
 
 
-def _memory(run: TrainRun, family: Family, batch: Batch) -> Iterable[str]:
+def _memory(run: TrainRun, family: Family, step: Step) -> Iterable[str]:
+    """Add up what can be known beforehand, each amount where it is largest: at the end of a step.
+
+    Autocast keeps a bfloat16 copy of the trained weights until the step ends; AdamW needs a temporary of the size of its largest
+    group while it steps; the inputs of all forests of a step are moved to the device together.
+    """
+    batch = step.batches[0]
     weights = sum(p.numel() * p.element_size() for p in family.parameters())
     trained = sum(p.numel() * p.element_size() for p in family.parameters() if p.requires_grad)
+    num_trained = sum(p.numel() for p in family.parameters() if p.requires_grad)
+    copies = 2 * num_trained if run.hardware.precision == "bfloat16" else 0
+    groups = [group["params"] for group in make_optimizer(family, run.optimizer).param_groups]
+    temporary = max(sum(p.numel() * p.element_size() for p in group) for group in groups)
+    inputs = sum(t.numel() * t.element_size() for b in step.batches for t in b.visual.inputs.values())
     logits = len(batch.forest.predict_rows) * _vocabulary(family) * 4
     tokens = len(batch.forest.ids)
     yield (
+        f"last.ckpt: {(weights + 2 * trained) / GIB:.2f} GiB on the disk, and as much of the host's memory while it is written; "
+        f"every {run.output.save_every_steps} steps, the last one alone is kept"
+    )
+    yield (
         f"memory on each device: weights {weights / GIB:.2f} GiB, gradients {trained / GIB:.2f}, AdamW moments {2 * trained / GIB:.2f}, "
+        f"bfloat16 copies {copies / GIB:.2f}, AdamW at work {temporary / GIB:.2f}, inputs of a step {inputs / GIB:.2f}, "
+        f"together {(weights + 3 * trained + copies + temporary + inputs) / GIB:.2f}; "
         f"logits of {len(batch.forest.predict_rows)} predicting rows {logits / GIB:.3f}, beside the activations of {tokens:,} tokens "
         f"({'recomputed layer by layer' if run.hardware.checkpoint_gradients else 'all kept'})"
     )

@@ -1,5 +1,6 @@
 """The state that a killed run resumes from."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ class LastState(Checkpoint):
     def __init__(self, path: Path, every_steps: int) -> None:
         self.path = path
         self.every_steps = every_steps
+        self._saved: int | None = None
+
+    def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        self._saved = trainer.global_step if trainer.ckpt_path else None
 
     def on_train_batch_end(
         self,
@@ -28,8 +33,26 @@ class LastState(Checkpoint):
         batch_idx: int,
     ) -> None:
         if trainer.global_step % self.every_steps == 0:
-            trainer.save_checkpoint(self.path, weights_only=False)
+            self._save(trainer)
 
     def on_train_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         if trainer.global_step % self.every_steps:
-            trainer.save_checkpoint(self.path, weights_only=False)
+            self._save(trainer)
+
+    def on_exception(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, exception: BaseException
+    ) -> None:
+        """Say what is left after Ctrl-C or an error. Nothing is saved here: a step may have been half done."""
+        if trainer.is_global_zero:
+            left = (
+                "no state has been saved yet"
+                if self._saved is None
+                else f"the state after step {self._saved} is in {self.path}: go on with --resume"
+            )
+            print(
+                f"stopped after step {trainer.global_step} of {trainer.max_steps}; {left}", file=sys.stderr, flush=True
+            )
+
+    def _save(self, trainer: lightning.Trainer) -> None:
+        trainer.save_checkpoint(self.path, weights_only=False)
+        self._saved = trainer.global_step

@@ -9,13 +9,20 @@ import lightning
 import torch
 from torch import Tensor
 
-from actdeny_train.errors import ActdenyError
+from actdeny_train.errors import ActdenyError, ConfigError
+from actdeny_train.evaluation.items import unwrap
 from actdeny_train.models.batch import Batch
 from actdeny_train.models.family import Family
 from actdeny_train.models.heads import LanguageHead
 from actdeny_train.models.tuning import set_modes, train_only
 from actdeny_train.training.blame import questions_at_fault
-from actdeny_train.training.optimizer import groups_without_gradient, make_optimizer, rate_factor, set_rates
+from actdeny_train.training.optimizer import (
+    find_coarse_parts,
+    groups_without_gradient,
+    make_optimizer,
+    rate_factor,
+    set_rates,
+)
 from actdeny_train.training.run import HardwareSettings, OptimizerSettings
 from actdeny_train.training.steps import Step
 from actdeny_train.types import Question
@@ -35,6 +42,8 @@ class AnswerTraining(lightning.LightningModule):
     def __init__(
         self, family: Family, optimizer: OptimizerSettings, num_steps: int, hardware: HardwareSettings
     ) -> None:
+        if reason := find_coarse_parts(family, optimizer.lr):
+            raise ConfigError(reason)
         super().__init__()
         self.automatic_optimization = False
         self.family = family
@@ -48,6 +57,10 @@ class AnswerTraining(lightning.LightningModule):
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return make_optimizer(self.family, self.settings)
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        """Raise the error that a data worker met in place of a step, before callbacks see it."""
+        return unwrap(batch)
 
     def training_step(self, step: Step, batch_idx: int) -> None:
         optimizer: Any = self.optimizers()

@@ -1,7 +1,7 @@
 """AdamW groups by part, and the learning rate as a pure function of the step."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import nn
@@ -23,6 +23,21 @@ def parameter_groups(family: Family, settings: OptimizerSettings) -> list[dict[s
                 rate = settings.lr[part]
                 groups.append({"params": parameters, "part": part, "peak_lr": rate, "lr": rate, "weight_decay": decay})
     return groups
+
+
+def find_coarse_parts(family: Family, parts: Iterable[str]) -> str:
+    """Return why ``parts`` cannot be trained as they are, naming those with weights coarser than float32; empty if all can.
+
+    bfloat16 numbers near 0.02 lie 1e-4 apart, so that steps at the paper's 2e-7 would be rounded away and nothing would be learned.
+    """
+    named = family.part_parameters()
+    coarse = [part for part in parts if any(p.dtype not in (torch.float32, torch.float64) for _, p in named[part])]
+    if not coarse:
+        return ""
+    return (
+        f"The weights of {', '.join(coarse)} are coarser than float32, so small updates would vanish in them. Set model.dtype=float32, "
+        "or leave it out; hardware.precision=bfloat16 computes in bfloat16 all the same."
+    )
 
 
 def make_optimizer(family: Family, settings: OptimizerSettings) -> torch.optim.AdamW:

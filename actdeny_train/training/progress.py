@@ -59,6 +59,18 @@ class ProgressLines(Callback):
         metrics = trainer.callback_metrics
         print(
             f"step {trainer.global_step}/{trainer.max_steps}  loss {float(metrics['loss']):.4f}  "
-            f"{float(metrics['questions_per_s']):.0f} questions/s  {left_s // 60:.0f}:{left_s % 60:02.0f} left",
+            f"{format_speed(float(metrics['questions_per_s']))} questions/s  {format_time(left_s)} left",
             flush=True,
         )
+
+
+def format_speed(per_s: float) -> str:
+    """Return a whole number, or two digits of one below 1: large models answer less than a question a second."""
+    return f"{per_s:.0f}" if per_s >= 1 else f"{per_s:.2g}"
+
+
+def format_time(time_s: float) -> str:
+    """Return minutes and seconds as "8:05", from an hour on "2:08:05"."""
+    minutes, seconds = divmod(round(time_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

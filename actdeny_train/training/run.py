@@ -1,5 +1,6 @@
 """What a training run is made of: the dataclasses behind ``tools/train.py CONFIG``."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -45,6 +46,8 @@ class BatchSettings:
             raise ConfigError("batch.num_epochs or batch.num_steps must be at least 1.")
         if self.num_workers < 0:
             raise ConfigError(f"batch.num_workers is {self.num_workers}, but must be 0 or more.")
+        if not 0 <= self.cache_gib < math.inf:
+            raise ConfigError(f"batch.cache_gib is {self.cache_gib}, but must be 0 or more.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +71,7 @@ class OptimizerSettings:
         for part, rate in self.lr.items():
             if part not in PARTS:
                 raise ConfigError(f"optimizer.lr.{part}: there is no such part; parts are {', '.join(PARTS)}.")
-            if not rate > 0:
+            if not 0 < rate < math.inf:
                 raise ConfigError(
                     f"optimizer.lr.{part} is {rate}, but must be above 0. Leave the part out to freeze it."
                 )
@@ -76,11 +79,21 @@ class OptimizerSettings:
             raise ConfigError("optimizer.lr is empty, so nothing would train. Give a rate for at least one part.")
         if not 0 <= self.warmup_ratio < 1:
             raise ConfigError(f"optimizer.warmup_ratio is {self.warmup_ratio}, but must lie in [0, 1).")
+        if not 0 <= self.weight_decay < math.inf:
+            raise ConfigError(f"optimizer.weight_decay is {self.weight_decay}, but must be 0 or more.")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ConfigError(f"optimizer.betas are {list(self.betas)}, but each must lie in [0, 1).")
+        if not 0 < self.eps < math.inf:
+            raise ConfigError(f"optimizer.eps is {self.eps}, but must be above 0.")
+        if self.clip_norm is not None and not 0 < self.clip_norm < math.inf:
+            raise ConfigError(
+                f"optimizer.clip_norm is {self.clip_norm}, but must be above 0. Set it to null so that nothing is clipped."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class HardwareSettings:
-    """Where a run computes. Weights and optimiser states are float32 in either precision."""
+    """Where a run computes. Trained weights and optimiser states are float32 in either precision; other ones are refused."""
 
     accelerator: str = "auto"
     """Lightning's name: auto, cpu, gpu."""

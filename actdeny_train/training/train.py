@@ -1,11 +1,9 @@
 """From a TrainRun to a finetuned model: verify clips, plan steps, run Lightning, save a folder that transformers loads."""
 
-import importlib.metadata
 import json
 import logging
-import platform
+import pickle
 import shutil
-import subprocess
 import sys
 import warnings
 from collections.abc import Mapping
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning
+import torch
 import yaml
 from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
@@ -22,12 +21,14 @@ from torch.utils.data import DataLoader
 from actdeny_train.datasets.base import ClipDataModule
 from actdeny_train.datasets.reader import ClipReader
 from actdeny_train.errors import CheckpointError, ConfigError
+from actdeny_train.evaluation.items import ErrorsAsItems
 from actdeny_train.models.family import Family
 from actdeny_train.questions.mixture import Mixture
 from actdeny_train.training.last_state import LastState
 from actdeny_train.training.module import AnswerTraining
 from actdeny_train.training.plan import Plan, StepSampler
 from actdeny_train.training.progress import ProgressLines, Throughput
+from actdeny_train.training.record import RECORD, describe, write_record
 from actdeny_train.training.run import HardwareSettings, TrainRun
 from actdeny_train.training.steps import StepDataset
 
@@ -37,6 +38,7 @@ MODEL = "model"
 UNTRUE_WARNINGS = (
     r".*in eval mode at the start of training",  # frozen parts are, on purpose
     r".*your dataloader is not resumable",  # StepSampler goes on at the next step
+    r".*overridden `on_before_batch_transfer`",  # in the module, where it belongs
     r".*LeafSpec.*is deprecated",  # Lightning's own
 )
 """Lightning's warnings that would mislead the reader of a run's log."""
@@ -53,7 +55,7 @@ def train(
     """Train and return the folder of the finished model (``<folder>/<name>/model``).
 
     ``values`` is the resolved config, saved beside the results. ``family`` and ``data`` may be given ready-made. Raises ConfigError if the
-    folder already holds a run and ``resume`` is not set, or if a resumed run's config differs from the saved one.
+    folder already holds a run and ``resume`` is not set, or if a resumed run's config, model or clips differ from those it began with.
     """
     folder = open_folder(run, values, resume)
     logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(
@@ -69,7 +71,8 @@ def train(
     module = AnswerTraining(family, run.optimizer, plan.num_steps, run.hardware)
     trainer = make_trainer(run, folder, plan.num_steps)
     data.feed(lambda _: make_loader(run, plan, data, module))
-    _write_record(folder, family)
+    if trainer.is_global_zero:
+        write_record(folder / RECORD, describe(family, clips, len(data.quarantine("train"))), resume)
     with warnings.catch_warnings():
         for untrue in UNTRUE_WARNINGS:
             warnings.filterwarnings("ignore", message=untrue)
@@ -93,7 +96,7 @@ def make_loader(run: TrainRun, plan: Plan, data: ClipDataModule, module: AnswerT
     )
     workers = run.batch.num_workers
     return DataLoader(
-        dataset,
+        ErrorsAsItems(dataset),
         batch_size=None,
         sampler=StepSampler(plan.num_steps, trainer.global_step),
         num_workers=workers,
@@ -143,7 +146,13 @@ def open_folder(run: TrainRun, values: Mapping[str, Any], resume: bool) -> Path:
             raise CheckpointError(
                 f"Nothing to resume: {folder / LAST} does not exist. Start the run without --resume, or correct name or output.folder."
             )
+        if not config.is_file():
+            raise CheckpointError(
+                f"Nothing can be resumed without the config the run began with: {config} does not exist. Restore it, or start a new run "
+                "under another name."
+            )
         _compare(yaml.safe_load(config.read_text(encoding="utf-8")), values, config)
+        _check_state(folder / LAST)
         return folder
     if (folder / LAST).exists() or (folder / MODEL).exists():
         raise ConfigError(
@@ -157,7 +166,9 @@ def open_folder(run: TrainRun, values: Mapping[str, Any], resume: bool) -> Path:
 def _compare(saved: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
     """Refuse to resume under settings that change the result; devices and output may differ."""
     differing = sorted(
-        key for key in {*saved, *now} - {"hardware", "output"} if json.dumps(saved.get(key)) != json.dumps(now.get(key))
+        key
+        for key in {*saved, *now} - {"hardware", "output"}
+        if json.dumps(saved.get(key), sort_keys=True) != json.dumps(now.get(key), sort_keys=True)
     )
     if _precision(saved) != _precision(now):
         differing.append("hardware.precision")
@@ -172,26 +183,15 @@ def _precision(values: Mapping[str, Any]) -> str:
     return str((values.get("hardware") or {}).get("precision", HardwareSettings.precision))
 
 
-def _write_record(folder: Path, family: Family) -> None:
-    """Write ``run.json``: what the numbers of this run depend on besides the config."""
-    packages = ("torch", "transformers", "lightning", "av", "numpy")
-    record = {
-        "python": platform.python_version(),
-        "packages": {name: importlib.metadata.version(name) for name in packages},
-        "commit": _commit(),
-        "fingerprints": {"start_weights": family.fingerprint(), "processor": family.processor.fingerprint},
-    }
-    (folder / "run.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-
-
-def _commit() -> str | None:
-    """Return the checkout's commit, None outside one."""
-    git = shutil.which("git")
-    if git is None:
-        return None
-    here = Path(__file__).resolve().parent
-    found = subprocess.run([git, "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or None
+def _check_state(path: Path) -> None:
+    """Raise CheckpointError if the file is damaged, before clips are verified and weights are read."""
+    try:
+        torch.load(path, map_location="cpu", mmap=True, weights_only=True)
+    except (RuntimeError, EOFError, ValueError, OSError, pickle.UnpicklingError) as error:
+        raise CheckpointError(
+            f"The training state {path} cannot be read ({' '.join(str(error).split())[:120]}). Restore it from a copy, or remove "
+            "the folder and start the run again."
+        ) from error
 
 
 def _save_model(family: Family, folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Decoded frames kept in memory, the least recently used given up first."""
 
 import dataclasses
+import threading
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from actdeny_train.video.sampling import Sampling
 class FrameCache:
     """Wrap ``read_frames`` in a memory of at most ``max_gib`` GiB of pixels; 0 keeps nothing.
 
-    A file that changes (its time of modification or its size) is read again. Pickling carries the limit but no frames, so
-    every worker process of a DataLoader fills its own cache: the limit holds per process.
+    A file that changes (its size, its time of modification or of status change) is read again. Threads may share a cache.
+    Pickling carries the limit but no frames, so every worker process of a DataLoader fills its own cache: the limit holds
+    per process.
     """
 
     def __init__(self, max_gib: float) -> None:
@@ -24,6 +26,7 @@ class FrameCache:
         self.max_gib = max_gib
         self._frames: OrderedDict[tuple[object, ...], Frames] = OrderedDict()
         self._num_bytes = 0
+        self._lock = threading.Lock()
 
     def read(
         self,
@@ -35,25 +38,37 @@ class FrameCache:
         on_damage: OnDamage = "error",
     ) -> Frames:
         """Return what ``read_frames`` returns, in arrays that the caller may change. Errors are its own and are not kept."""
-        if self.max_gib == 0 or not path.is_file():
+        try:
+            stat = path.stat()
+        except (OSError, ValueError):
+            stat = None
+        if self.max_gib == 0 or stat is None:
             return read_frames(path, sampling, start_s=start_s, end_s=end_s, on_damage=on_damage)
-        stat = path.stat()
-        key = (path.resolve(), stat.st_mtime_ns, stat.st_size, str(sampling), start_s, end_s, on_damage)
-        if key in self._frames:
-            self._frames.move_to_end(key)
-        else:
-            frames = read_frames(path, sampling, start_s=start_s, end_s=end_s, on_damage=on_damage)
-            if frames.pixels.nbytes > self.max_gib * 2**30:
-                return frames
+        state = (path.resolve(), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+        key = (*state, str(sampling), start_s, end_s, on_damage)
+        with self._lock:
+            kept = self._frames.get(key)
+            if kept is not None:
+                self._frames.move_to_end(key)
+        if kept is None:
+            # Outside the lock, so that threads decode side by side; two that want the same frames both decode them.
+            kept = read_frames(path, sampling, start_s=start_s, end_s=end_s, on_damage=on_damage)
+            if kept.pixels.nbytes > self.max_gib * 2**30:
+                return kept
+            self._keep(key, kept)
+        return dataclasses.replace(
+            kept, pixels=kept.pixels.copy(), time_s=kept.time_s.copy(), indices=kept.indices.copy()
+        )
+
+    def _keep(self, key: tuple[object, ...], frames: Frames) -> None:
+        with self._lock:
+            if key in self._frames:
+                return
             self._frames[key] = frames
             self._num_bytes += frames.pixels.nbytes
             while self._num_bytes > self.max_gib * 2**30:
                 _, oldest = self._frames.popitem(last=False)
                 self._num_bytes -= oldest.pixels.nbytes
-        kept = self._frames[key]
-        return dataclasses.replace(
-            kept, pixels=kept.pixels.copy(), time_s=kept.time_s.copy(), indices=kept.indices.copy()
-        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrameCache, (self.max_gib,)

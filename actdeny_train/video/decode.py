@@ -4,6 +4,8 @@ That order is right also where presentation times are not (packed B-frames in AV
 comes out, not what the header says.
 """
 
+import contextlib
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +26,9 @@ from actdeny_train.types import Frames
 from actdeny_train.video.sampling import Sampling
 
 OnDamage = Literal["error", "prefix"]
+
+MISSING_TAIL_S = 0.5
+"""Seconds by which the pictures may end before the header's duration without a note: sound is often a little longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,15 +60,15 @@ def read_frames(
     """Decode the frames that ``sampling`` chooses from a file, or from its frames with ``start_s`` <= time < ``end_s``.
 
     ``start_s`` and ``end_s`` are seconds from the file's first frame; None means from the beginning / to the end. Indices and
-    times of the result count from the first frame of that span. Where FFmpeg reports damage after some frames,
-    ``on_damage`` "error" raises and "prefix" keeps those frames and says so in ``notes``. The file is decoded twice, first
-    for count and times, so that memory holds only the chosen frames.
+    times of the result count from the first frame of that span. Where FFmpeg reports damage after some frames
+    (an error, or a frame that it marks as corrupt), ``on_damage`` "error" raises and "prefix" keeps those frames and says so in
+    ``notes``. The file is decoded twice, first for count and times, so that memory holds only the chosen frames.
 
     Raises DataError where there is no such file, no video in it, no frame, damage, a change of the picture's size, no way to
     know the times, or no frame in the span; ConfigError on another ``on_damage``.
     """
     timeline = scan_video(path, on_damage=on_damage)
-    first, stop = _span(path, timeline, start_s, end_s)
+    first, stop = find_span(path, timeline, start_s, end_s)
     time_s = timeline.time_s[first:stop] - timeline.time_s[first]
     indices = sampling.choose(len(time_s), time_s)
     notes = timeline.notes
@@ -88,6 +93,10 @@ def scan_video(path: Path, *, on_damage: OnDamage = "error") -> Timeline:
     with _open_video(path) as (container, stream):
         try:
             for frame in container.decode(stream):
+                if frame.is_corrupt:
+                    # Concealed errors: what is shown was guessed from other pictures.
+                    damage = f"frame {len(pts)} is corrupt"
+                    break
                 if size is None:
                     size, rotation = _upright_size(path, frame), frame.rotation
                 elif (other := _upright_size(path, frame)) != size:
@@ -99,6 +108,7 @@ def scan_video(path: Path, *, on_damage: OnDamage = "error") -> Timeline:
         except av.FFmpegError as error:
             damage = error.strerror
         header, rate, time_base = stream.frames, stream.average_rate, stream.time_base
+        promised_s = ((container.duration or 0) - max(container.start_time or 0, 0)) / av.time_base
     if size is None or rotation is None:
         raise DataError(
             f"video '{path}': no frame could be decoded ({damage or 'its video stream is empty'}). "
@@ -117,9 +127,13 @@ def scan_video(path: Path, *, on_damage: OnDamage = "error") -> Timeline:
         notes.append(f"the header counts {header} frames, but {len(pts)} were decoded")
     time_s, time_notes = _frame_times(path, pts, time_base, rate)
     interval_s = time_s[-1] / (len(pts) - 1) if len(pts) > 1 else 1 / rate if rate else 0.0
+    duration_s = float(time_s[-1] + interval_s)
+    # Matroska has no count, and FFmpeg takes the end of a file that was cut short for the end of the video.
+    if damage is None and not header and promised_s - duration_s > MISSING_TAIL_S:
+        notes.append(f"the header promises {promised_s:.3f} s, but the pictures end at {duration_s:.3f} s")
     return Timeline(
         time_s=time_s,
-        duration_s=float(time_s[-1] + interval_s),
+        duration_s=duration_s,
         height_px=size[0],
         width_px=size[1],
         rotation_deg=rotation,
@@ -129,25 +143,44 @@ def scan_video(path: Path, *, on_damage: OnDamage = "error") -> Timeline:
 
 @contextmanager
 def _open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
-    if not path.exists():
-        raise DataError(f"video '{path}' does not exist. Check the path and the dataset's root.")
-    if not path.is_file():
+    try:
+        status = path.stat()
+    # ValueError: a name with a zero byte or half a surrogate pair, which no file can have.
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise DataError(f"video '{path}' does not exist. Check the path and the dataset's root.") from None
+    except OSError as error:
+        raise DataError(
+            f"video '{path}' cannot be looked up: {error.strerror}. Check the path and the permissions of its folders."
+        ) from None
+    if not stat.S_ISREG(status.st_mode):
         raise DataError(f"video '{path}' is not a regular file, but a folder or a device. Name a video file.")
-    if path.stat().st_size == 0:
+    if status.st_size == 0:
         raise DataError(f"video '{path}' is empty (0 bytes). Copy or download it again.")
     try:
         # The prefix keeps a name with a colon from naming a protocol, and a playlist posing as a video from the network.
         container = av.open(f"file:{path}", metadata_errors="replace")
     except av.FFmpegError as error:
         raise DataError(
-            f"video '{path}' ({path.stat().st_size} bytes) cannot be opened: {error.strerror}. "
+            f"video '{path}' ({status.st_size} bytes) cannot be opened: {error.strerror}. "
             "Copy or download it again, or leave the clip out."
         ) from error
     with container:
+        name = container.format.name
+        # FFmpeg also shows text files, as a terminal would, and single pictures under whatever name.
+        if name == "tty" or name == "image2" or name.endswith("_pipe"):
+            raise DataError(
+                f"video '{path}' holds {'text' if name == 'tty' else 'a still picture'} (FFmpeg's format '{name}'). Name a file with "
+                "moving pictures; if this was downloaded as one, download it again."
+            )
         stream = container.streams.best("video")
         if stream is None or stream.disposition & Disposition.attached_pic:
             found = ", ".join(s.type for s in container.streams) or "no stream at all"
             raise DataError(f"video '{path}' has no video stream (found: {found}). Name a file with moving pictures.")
+        if stream.codec_context is None:
+            raise DataError(
+                f"video '{path}': this FFmpeg (in PyAV {av.__version__}) has no decoder for its pictures. Re-encode the file, e.g. as "
+                "H.264, or leave the clip out."
+            )
         stream.thread_type = "NONE"
         stream.codec_context.thread_count = 1
         yield container, stream
@@ -156,7 +189,7 @@ def _open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
 def _read_pixels(path: Path, wanted: npt.NDArray[np.int64], timeline: Timeline) -> npt.NDArray[np.uint8]:
     pixels = np.empty((len(wanted), timeline.height_px, timeline.width_px, 3), dtype=np.uint8)
     row = 0
-    with _open_video(path) as (container, stream):
+    with _open_video(path) as (container, stream), contextlib.suppress(av.FFmpegError):
         for index, frame in enumerate(container.decode(stream)):
             if index == wanted[row]:
                 pixels[row] = _upright_pixels(frame)
@@ -208,8 +241,8 @@ def _frame_times(
     return times, [f"{fault} in the file; times are arrival index / {float(rate):g} per second"]
 
 
-def _span(path: Path, timeline: Timeline, start_s: float | None, end_s: float | None) -> tuple[int, int]:
-    """Return the indices [first, stop) of the frames with start_s <= time < end_s."""
+def find_span(path: Path, timeline: Timeline, start_s: float | None, end_s: float | None) -> tuple[int, int]:
+    """Return the indices [first, stop) of the frames with start_s <= time < end_s. Raises DataError where there is none."""
     first = 0 if start_s is None else int(np.searchsorted(timeline.time_s, start_s, side="left"))
     stop = len(timeline.time_s) if end_s is None else int(np.searchsorted(timeline.time_s, end_s, side="left"))
     if (start_s is not None and start_s < 0) or first >= stop:

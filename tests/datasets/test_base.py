@@ -84,6 +84,13 @@ def test_paths_that_leave_the_root(tmp_path: Path, path: str) -> None:
         Listed(tmp_path, []).video_path(make_clip("a", path=path))
 
 
+def test_path_that_utf8_cannot_hold(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"The path of clip 'a' is 'caf\\udce9\.mp4', which UTF-8 cannot hold.*Rename it"
+    ):
+        Listed(tmp_path, []).video_path(make_clip("a", path="caf\udce9.mp4"))
+
+
 @pytest.mark.parametrize("path", ["a.mp4", "x/y/a b#[1].mp4", "..a/b..mp4", "-a.mp4"])
 def test_paths_below_the_root(path: str) -> None:
     assert check_path(path, "here") == path

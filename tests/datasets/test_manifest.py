@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actdeny_train.datasets.manifest import Manifest, read_manifest, write_manifest
+from actdeny_train.datasets.manifest import Manifest, read_labels, read_manifest, write_manifest
 from actdeny_train.errors import DataError
 from actdeny_train.types import Clip, ClipKind, Components
 
@@ -93,6 +93,15 @@ def without(key: str) -> dict[str, Any]:
         (
             {**ROW, "components": {"persons": "a man"}},
             "for each of persons, objects, location, spatial, interaction, motion",
+        ),
+        ({**ROW, "start_s": 10**400}, "field 'start_s' is 10+, but must be .* at least 0 and at most 1e"),
+        ({**ROW, "end_s": float("inf")}, "field 'end_s' is inf, but"),
+        ('{"id": ' + "[" * 10**5, "is not valid JSON in UTF-8"),
+        ('{"id": "a", "path": "a.mp4", "id": "b"}', r"is not valid JSON in UTF-8 \(repeated key 'id'\)"),
+        ({**ROW, "id": "a\ud800"}, r"The field 'id' of .*:2 is 'a\\ud800', which UTF-8 cannot hold"),
+        (
+            {**ROW, "components": {**COMPONENTS, "motion": "\udfff"}},
+            "The component 'motion' of .*which UTF-8 cannot hold",
         ),
     ],
 )
@@ -184,3 +193,19 @@ def test_missing_labels(tmp_path: Path) -> None:
         DataError, match=r"The label set 'ucf10' does not exist\. Set `labels` to 'ucf101' or.*Did you mean 'ucf101'"
     ):
         Manifest(str(tmp_path), "clips.jsonl", labels="ucf10")
+
+
+def test_mark_of_byte_order_and_windows_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "clips.jsonl"
+    rows = [json.dumps({**ROW, "id": id}) for id in ("a", "ö")]
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(rows).encode())
+    assert [clip.id for clip in read_manifest(path)] == ["a", "ö"]
+
+
+def test_descriptions_that_repeat(tmp_path: Path) -> None:
+    path = tmp_path / "labels.yaml"
+    path.write_text("Salto A: A salto.\nTurn: A turn.\nSalto B: A salto.\n")
+    with pytest.raises(
+        DataError, match=r"actions 'Salto A' and 'Salto B' have the same description 'A salto\.'.*Tell them apart"
+    ):
+        read_labels(path)

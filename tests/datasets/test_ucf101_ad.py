@@ -112,6 +112,23 @@ def test_finetuning_record_without_a_video(tmp_path: Path) -> None:
         UCF101AD(str(root)).clips("train")
 
 
+def test_finetuning_record_about_a_test_clip(tmp_path: Path) -> None:
+    root = make_files(tmp_path)
+    records = [{"video": "NotYoYo/v_NotYoYo_g05_c01.mp4"}, {"video": ARCHERY}]
+    (root / "mcq_questions" / TRAIN_FILE).write_text(json.dumps(records))
+    with pytest.raises(
+        DataError, match=rf"1 of 2 clips for finetuning are asked about in the question files, such as '{ARCHERY}'"
+    ):
+        UCF101AD(str(root)).clips("train")
+
+
+def test_hidden_files_are_no_clips(tmp_path: Path) -> None:
+    root = make_files(tmp_path)
+    name = "NotArchery/v_NotArchery_g03_c01.mp4"
+    touch(root, name, "NotArchery/._v_NotArchery_g03_c01.mp4", "train/NotArchery/.v_NotArchery_g03_c02.mp4")
+    assert [clip.path for clip in UCF101AD(str(root)).clips("train")] == [name]
+
+
 def test_train_and_test_clips_of_one_source(tmp_path: Path) -> None:
     root = make_files(tmp_path)
     touch(root, ARCHERY, "NotArchery/v_NotArchery_g01_c03.mp4")
@@ -140,12 +157,17 @@ def test_types_of_denial_clips(tmp_path: Path, capsys: pytest.CaptureFixture[str
             r"types\.csv:2: type is '3', but must be one of 1, 2, context_only, different_motion",
         ),
         (f"video_name,type\n{ARCHERY},1\n{ARCHERY},1\n", r"types\.csv:3: 'NotArchery/.*' is listed twice"),
+        ("", "the first line is None, but must be 'video_name,type'"),
+        (f"video_name,type\n{ARCHERY},1,2\n", r"types\.csv:2: the row \[.*\] must have two values"),
+        (f"video_name,type\n\n{ARCHERY}\n", r"types\.csv:3: the row \[.*\] must have two values"),
+        (f'video_name,type\n{ARCHERY},1\n"NotYoYo', r"types\.csv is not a CSV file in UTF-8 \(.*\)\. Save it anew"),
+        ("video_name,type\ncaf\udce9,1\n", r"types\.csv is not a CSV file in UTF-8 \(.*\)\. Save it anew"),
         ("video_name,type\nArchery/Archery_g01_c01.mp4,1\n", r"'Archery/Archery_g01_c01\.mp4' is no denial clip"),
     ],
 )
 def test_malformed_types(tmp_path: Path, content: str, message: str) -> None:
     root = make_files(tmp_path)
-    (tmp_path / "types.csv").write_text(content)
+    (tmp_path / "types.csv").write_text(content, errors="surrogateescape")
     with pytest.raises(DataError, match=message):
         UCF101AD(str(root), types=str(tmp_path / "types.csv")).clips("test")
 
@@ -163,6 +185,7 @@ def test_missing_types(tmp_path: Path) -> None:
         ("NotApplyEyeMakeup/v_NotApplyEyeMakeup_g01_c01.mp4", ("ApplyEyeMakeup", True, "g01")),
         ("NotHammerThrow/v_NotHammerThrow_g03_c23.mp4", ("HammerThrow", True, "g03")),
         ("Archery/Archery_g_01_c01.mp4", ("Archery", False, "g01")),
+        ("Archery/Archery_g_01_c_01.mp4", ("Archery", False, "g01")),
         ("HandstandPushups/HandStandPushups_g02_c01.mp4", ("HandstandPushups", False, "g02")),
         ("NotHandStandPushups/v_NotHandStandPushups_g02_c01.mp4", ("HandstandPushups", True, "g02")),
         ("Nunchucks/Nunchucks_g01_c01.mp4", ("Nunchucks", False, "g01")),

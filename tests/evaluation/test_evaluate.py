@@ -1,6 +1,7 @@
 """The evaluation loop: scores as one sequence at a time would have them, resumption, and what it refuses."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from actdeny_train import config
-from actdeny_train.errors import DataError
+from actdeny_train.errors import ConfigError, DataError
 from actdeny_train.evaluation import evaluate as evaluation
 from actdeny_train.evaluation.evaluate import evaluate, questions_about
 from actdeny_train.evaluation.run import EvaluateRun
@@ -162,3 +163,75 @@ def test_ties_go_to_the_first_and_what_is_not_finite_is_an_error(make_run: Any, 
     scores[4] = float("nan")
     broken = predict(question, scores, clip, make_frames(4), {})
     assert (broken.choice, broken.status, broken.logprobs, broken.is_right) == (None, ParseStatus.ERROR, (), False)
+
+
+def test_two_splits_do_not_go_into_one_score(make_run: Any, oracle: Any) -> None:
+    oracle(lambda question: question.target)
+    evaluate(make_run())
+    with pytest.raises(DataError, match=r"holds 96 predictions for questions that this evaluation does not ask"):
+        evaluate(make_run("split=val"))
+    with pytest.raises(DataError, match=r"holds 90 predictions .* no longer stands under ask"):
+        evaluate(make_run("ask=[{source: {_target_: actdeny_train.questions.mcq.Standard}}]"))
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        ("frames.num_frames=2", r"given under frames=middle\(num_frames=4\), now frames is middle\(num_frames=2\)"),
+        ("precision=bfloat16", r"given under precision=float32, now precision is bfloat16, and a score must not mix"),
+    ],
+)
+def test_other_frames_or_another_precision_do_not_go_into_one_score(
+    evaluate_config: Path, make_run: Any, oracle: Any, override: str, text: str
+) -> None:
+    oracle(lambda question: question.target)
+    evaluate(make_run(), values=config.read(evaluate_config, []))
+    before = (folder_of(make_run()) / "config.yaml").read_bytes()
+    with pytest.raises(ConfigError, match=text):
+        evaluate(make_run(override), values=config.read(evaluate_config, [override]))
+    assert (folder_of(make_run()) / "config.yaml").read_bytes() == before
+    again = ["num_workers=0", "clips_per_forest=2"]
+    evaluate(make_run(*again), values=config.read(evaluate_config, again))
+
+
+def test_clips_that_nothing_is_asked_about_share_a_forest_with_others(make_run: Any) -> None:
+    ask = "ask=[{source: {_target_: actdeny_train.questions.mcq.Standard}, kinds: [context_only]}]"
+    run = make_run(ask, "clips_per_forest=6")
+    evaluate(run)
+    assert [p.kind for p in stored(run)] == ["context_only"] * 2
+
+
+def test_what_another_process_has_answered_is_not_computed_again(
+    make_run: Any, oracle: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oracle(lambda question: question.target)
+    run, other = make_run(), make_run("name=other")
+    evaluate(other)
+    answered = (folder_of(other) / "predictions.jsonl").read_bytes().splitlines(keepends=True)
+    real, calls = evaluation.score, []
+
+    def score(family: Family, batch: Batch) -> list[tuple[float, ...]]:
+        if not calls:  # while the first clip is at work, another process writes the second and the third
+            with (folder_of(run) / "predictions.jsonl").open("ab") as file:
+                file.writelines(answered[16:48])
+        calls.append(batch.questions[0].clip_ids)
+        return real(family, batch)
+
+    monkeypatch.setattr(evaluation, "score", score)
+    assert evaluate(run)["setups"]["standard"]["plain"]["overall"]["n"] == 6
+    assert len(calls) == 4 and len(stored(run)) == 6 * 16
+
+
+@pytest.mark.slow
+def test_an_error_in_a_worker_is_one_paragraph(make_run: Any, small_clips: Path, tmp_path: Path) -> None:
+    root = tmp_path / "clips"
+    shutil.copytree(small_clips, root)
+    run = make_run("num_workers=1", f"data.root={root}", f"data.file={root / 'manifest.jsonl'}")
+    data = run.data.build()
+    spoiled = data.usable("test")[1]
+    (root / spoiled.path).write_bytes(b"no video any more")
+    with pytest.raises(DataError) as caught:
+        evaluate(run, data=data)
+    text = str(caught.value)
+    assert text.startswith(f"Clip {spoiled.id!r} decoded when it was verified, but not now.")
+    assert "Traceback" not in text and "DataLoader" not in text and "\n" not in text

@@ -38,6 +38,7 @@ def test_what_is_refused(make_run: MakeRun) -> None:
     for name in ("", "a/b", ".hidden"):
         refuse(f"name is {name!r}, but must be the plain name of a folder.", EvaluateRun, **{**fields, "name": name})
     text = "An evaluation needs clips_per_forest of at least 1 and at least one entry under ask."
+    refuse("num_workers is -1, but must be 0 or more.", EvaluateRun, **{**fields, "num_workers": -1})
     for change in ({"clips_per_forest": 0}, {"ask": ()}):
         refuse(text, EvaluateRun, **{**fields, **change})
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,71 @@ def test_nan_never_reaches_the_file(tmp_path: Path) -> None:
 def test_no_file_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"There is no file of predictions at .* Run tools/evaluate\.py first\."):
         list(read_predictions(tmp_path / "none.jsonl"))
+
+
+def write_many(path: Path, first: int) -> None:
+    """Append 40 predictions of 20 kB in 20 calls: more than a buffer holds, half of them those of the other writer."""
+    store = PredictionStore(path, MODEL)
+    for i in range(first, first + 40, 2):
+        store.append([prediction(f"q{j}", text="ü" * 10_000) for j in (i, i + 1)])
+
+
+def test_two_processes_tear_and_repeat_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    spawn = multiprocessing.get_context("spawn")
+    writers = [spawn.Process(target=write_many, args=(path, first)) for first in (0, 20)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert sorted(p.question_id for p in read_predictions(path)) == sorted(f"q{i}" for i in range(60))
+
+
+def test_what_another_store_writes_is_seen_and_not_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    one, two = PredictionStore(path, MODEL), PredictionStore(path, MODEL)
+    one.append([prediction("a"), prediction("b")])
+    assert not two.has("a", "q1")
+    two.append([prediction("b"), prediction("c")])
+    assert two.has("a", "q1") and [p.question_id for p in read_predictions(path)] == ["a", "b", "c"]
+    one.refresh()
+    assert one.has("c", "q1") and len(one) == len(two) == 3
+    with path.open("ab") as file:
+        file.write(b'{"question_id": "d')  # by a third process, killed in mid-write
+    two.append([prediction("d")])
+    one.refresh()
+    assert [p.question_id for p in read_predictions(path)] == ["a", "b", "c", "d"] and len(one) == 4
+    with path.open("ab") as file:
+        file.write(b"{}\n")
+    with pytest.raises(DataError, match=r"p\.jsonl:5 is not a prediction"):
+        one.refresh()
+
+
+def test_a_question_answered_twice_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    PredictionStore(path, MODEL).append([prediction("a"), prediction("b")])
+    path.write_bytes(path.read_bytes() + path.read_bytes())  # two files joined by hand
+    text = r"p\.jsonl:3 answers 'a', which an earlier line answers too, so it would count twice\. Remove one"
+    with pytest.raises(DataError, match=text):
+        list(read_predictions(path))
+    with pytest.raises(DataError, match=text):
+        PredictionStore(path, MODEL)
+
+
+def test_bytes_that_are_no_text_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    PredictionStore(path, MODEL).append([prediction("a")])
+    path.write_bytes(path.read_bytes() + b"\xff\xfe\n")
+    with pytest.raises(DataError, match=r"p\.jsonl:2 is not a prediction"):
+        list(read_predictions(path))
+    with pytest.raises(DataError, match=r"p\.jsonl:2 is not a prediction"):
+        PredictionStore(path, MODEL)
+
+
+def test_answers_to_questions_that_are_not_asked_are_refused(tmp_path: Path) -> None:
+    store = PredictionStore(tmp_path / "p.jsonl", MODEL)
+    store.append([prediction("a"), prediction("b")])
+    store.require_only({"a", "b", "c"})
+    with pytest.raises(DataError, match=r"holds 1 predictions for questions that this .* \(the first one: 'b'\)"):
+        store.require_only({"a"})

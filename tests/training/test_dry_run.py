@@ -95,3 +95,35 @@ def test_nothing_is_written(make_run: MakeRun, tiny_folder: Path, small_clips: P
     before = snapshot(tmp_path, tiny_folder, small_clips)
     assert list(dry_run(run))
     assert snapshot(tmp_path, tiny_folder, small_clips) == before
+
+
+def test_the_memory_plan_counts_what_bfloat16_adamw_and_the_inputs_take(
+    make_run: MakeRun, tiny_family: Callable[..., Qwen25VL], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actdeny_train.training.dry_run.GIB", 1)
+    optimizer = "{_target_: actdeny_train.training.run.OptimizerSettings, lr: {projector: 1e-5, llm: 1e-5}}"
+    run, _ = make_run(f"optimizer={optimizer}", "hardware.precision=bfloat16")
+    *_, disk, memory = dry_run(run)
+    family = tiny_family()
+    parts = family.part_parameters()
+    total = sum(p.numel() for p in family.parameters())
+    trained = sum(p.numel() for part in ("projector", "llm") for _, p in parts[part])
+    largest = sum(p.numel() for _, p in parts["llm"] if p.ndim > 1)
+    data = run.data.build()
+    inputs = 0
+    for turn in Plan(data.usable("train"), run.batch, run.seed).step(0):
+        visual = family.processor.visual(ClipReader(data, run.frames)(turn.clip)).inputs
+        inputs += 4 * visual["pixel_values_videos"].numel() + 8 * visual["video_grid_thw"].numel()
+    assert (
+        f"bfloat16 copies {2 * trained:.2f}, AdamW at work {4 * largest:.2f}, inputs of a step {inputs:.2f}" in memory
+    )
+    assert f", together {4 * total + 14 * trained + 4 * largest + inputs:.2f};" in memory
+    assert disk.startswith(f"last.ckpt: {4 * total + 8 * trained:.2f} GiB on the disk")
+    *_, memory = dry_run(make_run(f"optimizer={optimizer}")[0])
+    assert "bfloat16 copies 0.00" in memory
+
+
+def test_weights_that_training_refuses_are_told_beforehand(make_run: MakeRun) -> None:
+    lines = list(dry_run(make_run("model.dtype=bfloat16", "optimizer.lr={llm: 1e-5}")[0]))
+    assert any(line.startswith("training will refuse this model: The weights of ") for line in lines)
+    assert not any("refuse" in line for line in dry_run(make_run()[0]))

@@ -142,9 +142,12 @@ def test_the_gradient_is_clipped_as_a_whole_and_logged_before(fit: Callable[...,
     assert float(norm) == pytest.approx(0.25, rel=1e-4) and watch.logged[0]["gradient_norm"] > 0.5
 
 
+@pytest.mark.parametrize(
+    "precision", ["float32", "bfloat16"]
+)  # autocast keeps copies of weights it first met in no_grad
 @pytest.mark.parametrize("trained", [("llm",), ("projector",), ("vision",), ("projector", "llm"), ("vision", "llm")])
 def test_frozen_parts_keep_every_bit_and_trained_ones_change(
-    fit: Callable[..., Path], tiny_family: Callable[..., Qwen25VL], trained: tuple[str, ...]
+    fit: Callable[..., Path], tiny_family: Callable[..., Qwen25VL], trained: tuple[str, ...], precision: str
 ) -> None:
     before = {name: p.detach().clone() for name, p in tiny_family().named_parameters()}
     family = tiny_family()
@@ -153,6 +156,7 @@ def test_frozen_parts_keep_every_bit_and_trained_ones_change(
         "batch.num_steps=2",
         f"optimizer={{_target_: actdeny_train.training.run.OptimizerSettings, lr: {{{lr}}}}}",
         "hardware.checkpoint_gradients=true",
+        f"hardware.precision={precision}",
         family=family,
     )
     for part, named in family.part_parameters().items():

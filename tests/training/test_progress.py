@@ -40,3 +40,16 @@ def test_speed_counts_the_questions_of_all_forests(fit: Callable[..., Path], clo
     speeds = [float(row.split(",")[column]) for row in rows]
     # Each step the clock is read twice, once by each callback.
     assert speeds[1:] == pytest.approx([5 * 2 / 2] * 5)
+
+
+@pytest.mark.parametrize(
+    ("time_s", "text"),
+    [(0.2, "0:00"), (59.4, "0:59"), (59.7, "1:00"), (119.7, "2:00"), (3599.6, "1:00:00"), (7685.0, "2:08:05")],
+)
+def test_time_left_is_a_time(time_s: float, text: str) -> None:
+    assert progress.format_time(time_s) == text
+
+
+@pytest.mark.parametrize(("per_s", "text"), [(168.4, "168"), (1.4, "1"), (0.64, "0.64"), (0.043, "0.043")])
+def test_slow_models_have_a_speed_too(per_s: float, text: str) -> None:
+    assert progress.format_speed(per_s) == text

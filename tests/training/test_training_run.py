@@ -65,3 +65,34 @@ def test_a_name_is_the_name_of_a_folder(make_run: Callable[..., tuple[TrainRun, 
     run, _ = make_run()
     fields = {field.name: getattr(run, field.name) for field in dataclasses.fields(run)}
     refuse(f"name is {name!r}, but must be the plain name of a folder.", TrainRun, **{**fields, "name": name})
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        (
+            {"lr": {"llm": float("inf")}},
+            "optimizer.lr.llm is inf, but must be above 0. Leave the part out to freeze it.",
+        ),
+        ({"weight_decay": -0.1}, "optimizer.weight_decay is -0.1, but must be 0 or more."),
+        ({"weight_decay": float("nan")}, "optimizer.weight_decay is nan, but must be 0 or more."),
+        ({"betas": (0.9, 1.0)}, "optimizer.betas are [0.9, 1.0], but each must lie in [0, 1)."),
+        ({"betas": (-0.1, 0.9)}, "optimizer.betas are [-0.1, 0.9], but each must lie in [0, 1)."),
+        ({"eps": 0.0}, "optimizer.eps is 0.0, but must be above 0."),
+        (
+            {"clip_norm": 0.0},
+            "optimizer.clip_norm is 0.0, but must be above 0. Set it to null so that nothing is clipped.",
+        ),
+        (
+            {"clip_norm": -1.0},
+            "optimizer.clip_norm is -1.0, but must be above 0. Set it to null so that nothing is clipped.",
+        ),
+    ],
+)
+def test_settings_that_would_train_nothing_or_backwards_are_refused(changed: dict[str, Any], text: str) -> None:
+    refuse(text, OptimizerSettings, **{"lr": {"llm": 1.0}, **changed})
+
+
+@pytest.mark.parametrize("size", [-0.5, float("inf")])
+def test_a_cache_has_a_size(size: float) -> None:
+    refuse(f"batch.cache_gib is {size}, but must be 0 or more.", BatchSettings, **BATCH, cache_gib=size)

@@ -1,12 +1,15 @@
 import os
 import pickle
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from actdeny_train.errors import ConfigError, DataError
+from actdeny_train.types import Frames
 from actdeny_train.video import cache as cache_module
 from actdeny_train.video.cache import FrameCache
 from actdeny_train.video.decode import read_frames
@@ -121,3 +124,44 @@ def test_errors_are_those_of_reading_and_are_not_kept(damaged: Path, tmp_path: P
             ConfigError, match=r"FrameCache: max_gib is .*, but must be a finite number of GiB, 0 or more"
         ):
             FrameCache(max_gib)
+
+
+def test_file_replaced_by_one_of_the_same_size_and_time(clip: Path, decoded: list[str]) -> None:
+    cache = FrameCache(1.0)
+    cache.read(clip, Middle(1))
+    stat = clip.stat()
+    clip.write_bytes(clip.read_bytes())
+    os.utime(clip, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert (clip.stat().st_size, clip.stat().st_mtime_ns) == (stat.st_size, stat.st_mtime_ns)
+    cache.read(clip, Middle(1))
+    assert len(decoded) == 2
+
+
+def test_threads_share_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fake(path: Path, sampling: Middle, **_: object) -> Frames:
+        level = int(path.name)
+        return Frames(
+            pixels=np.full((1, 2, 2, 3), level, np.uint8),
+            time_s=np.zeros(1),
+            indices=np.zeros(1, int),
+            num_decoded=1,
+            sampling="x",
+        )
+
+    monkeypatch.setattr(cache_module, "read_frames", fake)
+    for level in range(8):
+        (tmp_path / str(level)).touch()
+    cache = FrameCache(gib(12))  # One of the eight at a time.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            read = threads.map(lambda k: cache.read(tmp_path / str(k % 8), Middle(1)).pixels.flat[0], range(3000))
+            assert list(read) == [k % 8 for k in range(3000)]
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_name_that_is_too_long(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be looked up: File name too long"):
+        FrameCache(1.0).read(tmp_path / ("n" * 300), Middle(1))

@@ -1,6 +1,8 @@
 """Decoding of files made here; test_decode_real_clips.py holds the same facts of real clips."""
 
 import itertools
+import os
+import re
 import socket
 import tracemalloc
 from collections.abc import Callable
@@ -9,8 +11,10 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
+from PIL import Image
 
 from actdeny_train.errors import ConfigError, DataError
+from actdeny_train.video import decode
 from actdeny_train.video.decode import read_frames, scan_video
 from actdeny_train.video.encode import write_video
 from actdeny_train.video.sampling import Fps, Middle
@@ -294,3 +298,99 @@ def test_files_are_closed(damaged: Path) -> None:
         with pytest.raises(DataError):
             read_frames(damaged, ALL)
     assert len(list(OPEN_FILES.iterdir())) == before
+
+
+def test_text_and_still_pictures_are_no_videos(tmp_path: Path) -> None:
+    note = tmp_path / "readme.txt"
+    note.write_text("These clips are for research only.\n" * 40)
+    with pytest.raises(
+        DataError, match=r"readme.txt' holds text \(FFmpeg's format 'tty'\)\. Name a file with moving pictures"
+    ):
+        scan_video(note)
+    for kind in ("png", "jpeg"):
+        path = tmp_path / f"{kind}.mp4"
+        Image.new("RGB", (64, 48)).save(path, kind)
+        with pytest.raises(DataError, match=rf"{kind}.mp4' holds a still picture \(FFmpeg's format '{kind}_pipe'\)"):
+            scan_video(path)
+
+
+def test_one_frame_is_a_video(tmp_path: Path, grey_pixels: np.ndarray) -> None:
+    write_video(tmp_path / "one.mp4", grey_pixels[:1], 25)
+    for sampling in (Middle(), Fps(2.0, min_frames=4)):
+        frames = read_frames(tmp_path / "one.mp4", sampling)
+        assert (frames.indices.tolist(), frames.time_s.tolist(), frames.num_decoded) == ([0], [0.0], 1)
+
+
+def test_unknown_codec(clip: Path) -> None:
+    clip.write_bytes(clip.read_bytes().replace(b"avc1", b"zzzz"))
+    with pytest.raises(
+        DataError, match=r"clip.mp4': this FFmpeg \(in PyAV .*\) has no decoder for its pictures\. Re-encode"
+    ):
+        scan_video(clip)
+
+
+def test_names_that_no_file_can_have(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"n.mp4' cannot be looked up: File name too long\. Check the path"):
+        scan_video(tmp_path / f"{'n' * 300}.mp4")
+    for name in ("zero\0byte.mp4", "half\ud800pair.mp4", "clip.mp4/below.mp4"):
+        with pytest.raises(DataError, match="does not exist"):
+            scan_video(tmp_path / name)
+
+
+def test_name_in_another_encoding(clip: Path) -> None:
+    path = clip.with_name(os.fsdecode(b"caf\xe9.mp4"))
+    clip.rename(path)
+    assert len(scan_video(path).time_s) == 20
+
+
+@pytest.fixture
+def concealed(tmp_path: Path) -> Path:
+    """30 frames of noise; the second half of the 16th packet is overwritten, which the decoder conceals and goes on."""
+    path = tmp_path / "concealed.mp4"
+    write_video(path, np.random.default_rng(0).integers(0, 256, (30, 96, 96, 3), dtype=np.uint8), 10)
+    with av.open(str(path)) as container:
+        packet = [packet for packet in container.demux(video=0) if packet.size][15]
+        position, size = packet.pos + packet.size // 2, packet.size // 2
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(np.random.default_rng(1).integers(0, 256, size, dtype=np.uint8).tobytes())
+    return path
+
+
+def test_concealed_damage_is_damage(concealed: Path) -> None:
+    with av.open(str(concealed)) as container:
+        is_corrupt = [frame.is_corrupt for frame in container.decode(video=0)]
+    assert len(is_corrupt) == 30, "FFmpeg itself reports no error"
+    first = is_corrupt.index(True)
+    with pytest.raises(
+        DataError,
+        match=rf"is damaged: {first} frames were decoded \(the header counts 30\), then: frame {first} is corrupt\.",
+    ):
+        scan_video(concealed)
+    frames = read_frames(concealed, ALL, on_damage="prefix")
+    assert frames.num_decoded == first > 0
+    assert frames.notes == (f"damaged: only the first {first} frames could be decoded (frame {first} is corrupt)",)
+
+
+def test_matroska_cut_short_is_noted(write_grey: Callable[..., Path]) -> None:
+    path = write_grey("cut.mkv", pts_ms=[200 * k for k in range(20)])
+    assert scan_video(path).notes == ()
+    with av.open(str(path)) as container:
+        position = [packet.pos for packet in container.demux(video=0) if packet.size][12]
+    path.write_bytes(path.read_bytes()[:position])
+    timeline = scan_video(path)
+    assert len(timeline.time_s) <= 12
+    (note,) = timeline.notes
+    assert re.fullmatch(r"the header promises 3\.8\d\d s, but the pictures end at [12]\.\d\d\d s", note)
+
+
+def test_file_that_breaks_between_the_two_readings(
+    clip: Path, damaged: Path, tmp_path: Path, grey_pixels: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_video(tmp_path / "whole.mp4", grey_pixels, 25)
+    whole = scan_video(tmp_path / "whole.mp4")
+    monkeypatch.setattr(decode, "scan_video", lambda path, on_damage: whole)
+    with pytest.raises(
+        DataError, match=r"changed while it was read: \d+ of 20 chosen frames could be decoded again\. Run again"
+    ):
+        read_frames(damaged, ALL)

@@ -89,3 +89,16 @@ def test_wrong_settings_are_refused() -> None:
         Fps(1.0, min_frames=0)
     with pytest.raises(ConfigError, match=r"max_frames is 3, but must be at least min_frames \(4\)"):
         Fps(1.0, min_frames=4, max_frames=3)
+
+
+def test_middle_differs_from_the_released_arithmetic_by_one_frame_at_a_few_lengths() -> None:
+    def released(total: int) -> list[int]:
+        stride = total / 12
+        return [int((stride * i + stride * (i + 1)) / 2) for i in range(12)]
+
+    different = {}
+    for total in range(13, 1001):
+        change = Middle().choose(total, regular_times(total)) - released(total)
+        if change.any():
+            different[total] = change.tolist()
+    assert different == dict.fromkeys((280, 560, 584), [0] * 10 + [1, 0])

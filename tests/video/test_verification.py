@@ -1,5 +1,7 @@
 import hashlib
 import itertools
+import json
+import signal
 import subprocess
 import sys
 import time
@@ -29,12 +31,14 @@ def test_facts(clip: Path, write_grey: Callable[..., Path]) -> None:
     assert verify(clip) == VideoFacts(
         num_frames=20,
         duration_s=pytest.approx(0.8),
+        longest_interval_s=pytest.approx(0.04),
         width_px=64,
         height_px=48,
         rotation_deg=0,
         sha256=hashlib.sha256(clip.read_bytes()).hexdigest(),
         notes=(),
     )
+    assert verify(write_grey("variable.mkv", pts_ms=[0, 10, 500, 600])).longest_interval_s == pytest.approx(0.49)
     turned = verify(write_grey("turned.mov", display_matrix=[0, UNIT, 0, -UNIT, 0, 0, 0, 0, 1 << 30]))
     assert (turned.width_px, turned.height_px, turned.rotation_deg) == (48, 64, -90)
     assert turned.notes == ("turned by -90 degrees counter-clockwise",)
@@ -96,6 +100,51 @@ def test_dying_process_costs_its_own_file_only(clip: Path, endless: Path, monkey
     assert all(process.returncode is not None for process in started)
 
 
+def test_process_that_dies_as_it_is_asked_is_replaced(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> "subprocess.Popen[str]":
+        started.append(start_process())
+        return started[-1]
+
+    start_process = verification._start
+    monkeypatch.setattr(verification, "_start", start)
+
+    def paths() -> Iterator[Path]:
+        yield clip
+        yield clip
+        time.sleep(1)  # Until both are done and the process waits for more.
+        started[0].kill()
+        started[0].wait()
+        monkeypatch.setattr(started[0], "poll", lambda: None)  # As if it had died a moment later.
+        yield clip
+        yield clip
+
+    outcomes = [outcome for _, outcome in verify_all(paths(), num_workers=1)]
+    assert all(isinstance(outcome, VideoFacts) for outcome in outcomes), outcomes
+    assert len(started) == 2
+
+
+def test_interrupt_waits_for_no_file(endless: Path) -> None:
+    def paths() -> Iterator[Path]:
+        yield endless
+        time.sleep(1)
+        raise KeyboardInterrupt
+
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        list(verify_all(paths(), num_workers=2, timeout_s=60.0))
+    assert time.monotonic() - start < 30
+
+
+def test_process_ends_itself_where_nobody_is_left_to_kill_it(endless: Path) -> None:
+    with verification._start() as process:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps([str(endless), 0.1]) + "\n")
+        process.stdin.flush()
+        assert process.wait(timeout=30) == -signal.SIGALRM
+
+
 def test_paths_are_read_a_few_ahead(clip: Path) -> None:
     asked = itertools.count()
 
@@ -112,7 +161,8 @@ def test_paths_are_read_a_few_ahead(clip: Path) -> None:
 
 
 def test_wrong_settings_are_refused(clip: Path) -> None:
-    for settings in ({"num_workers": 0}, {"timeout_s": 0.0}):
+    timeouts = (0.0, -1.0, float("nan"), float("inf"), 1e300)
+    for settings in ({"num_workers": 0}, *({"timeout_s": timeout_s} for timeout_s in timeouts)):
         with pytest.raises(ConfigError, match="verification needs num_workers >= 1 and timeout_s > 0, but got"):
             verify_all([clip], **settings)  # type: ignore[arg-type]
 
