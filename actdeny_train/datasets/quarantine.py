@@ -12,6 +12,7 @@ import av
 
 from actdeny_train.errors import DataError
 from actdeny_train.types import Clip
+from actdeny_train.video.cache import file_state
 from actdeny_train.video.decode import OnDamage, Timeline, find_span, scan_video
 from actdeny_train.video.verification import VideoFacts, verify_all
 
@@ -114,12 +115,8 @@ def write_quarantine(folder: Path, quarantined: Iterable[Quarantined]) -> Path:
 
 def _key(path: Path) -> str:
     """Return what identifies a file's content and its decoder, without reading the file; empty where there is no file."""
-    try:
-        stat = path.stat()
-    except (OSError, ValueError):
-        return ""
-    # The time of status change tells also a file that was replaced by one of the same size and time of modification.
-    return f"{path.absolute()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} PyAV {av.__version__}"
+    state = file_state(path)
+    return f"{path.absolute()} {state[0]} {state[1]} {state[2]} PyAV {av.__version__}" if state else ""
 
 
 def _may_lie_between_frames(clip: Clip, facts: VideoFacts) -> bool:

@@ -18,8 +18,8 @@ from actdeny_train import config
 from actdeny_train.actions.labels import LabelSet
 from actdeny_train.datasets.base import ClipDataModule
 from actdeny_train.datasets.reader import ClipReader
+from actdeny_train.datasets.worker_errors import ErrorsAsItems, unwrap
 from actdeny_train.errors import ConfigError, DataError
-from actdeny_train.evaluation.items import ErrorsAsItems, unwrap
 from actdeny_train.evaluation.run import Ask, EvaluateRun
 from actdeny_train.evaluation.scoring import predict, question_fingerprint, score
 from actdeny_train.evaluation.store import PredictionStore, read_predictions

@@ -9,8 +9,8 @@ import lightning
 import torch
 from torch import Tensor
 
+from actdeny_train.datasets.worker_errors import unwrap
 from actdeny_train.errors import ActdenyError, ConfigError
-from actdeny_train.evaluation.items import unwrap
 from actdeny_train.models.batch import Batch
 from actdeny_train.models.family import Family
 from actdeny_train.models.heads import LanguageHead

@@ -20,8 +20,8 @@ from torch.utils.data import DataLoader
 
 from actdeny_train.datasets.base import ClipDataModule
 from actdeny_train.datasets.reader import ClipReader
+from actdeny_train.datasets.worker_errors import ErrorsAsItems
 from actdeny_train.errors import CheckpointError, ConfigError
-from actdeny_train.evaluation.items import ErrorsAsItems
 from actdeny_train.models.family import Family
 from actdeny_train.questions.mixture import Mixture
 from actdeny_train.training.last_state import LastState

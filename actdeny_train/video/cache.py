@@ -12,6 +12,18 @@ from actdeny_train.video.decode import OnDamage, read_frames
 from actdeny_train.video.sampling import Sampling
 
 
+def file_state(path: Path) -> tuple[int, int, int] | None:
+    """Return size in bytes, time of modification and of status change (ns): what a change of content changes. None without a file.
+
+    The time of status change tells also a file that was replaced by one of the same size and time of modification.
+    """
+    try:
+        stat = path.stat()
+    except (OSError, ValueError):
+        return None
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+
+
 class FrameCache:
     """Wrap ``read_frames`` in a memory of at most ``max_gib`` GiB of pixels; 0 keeps nothing.
 
@@ -38,14 +50,10 @@ class FrameCache:
         on_damage: OnDamage = "error",
     ) -> Frames:
         """Return what ``read_frames`` returns, in arrays that the caller may change. Errors are its own and are not kept."""
-        try:
-            stat = path.stat()
-        except (OSError, ValueError):
-            stat = None
-        if self.max_gib == 0 or stat is None:
+        state = file_state(path)
+        if self.max_gib == 0 or state is None:
             return read_frames(path, sampling, start_s=start_s, end_s=end_s, on_damage=on_damage)
-        state = (path.resolve(), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-        key = (*state, str(sampling), start_s, end_s, on_damage)
+        key = (path.resolve(), *state, str(sampling), start_s, end_s, on_damage)
         with self._lock:
             kept = self._frames.get(key)
             if kept is not None:

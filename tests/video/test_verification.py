@@ -73,16 +73,23 @@ def test_slow_file_is_stopped_and_the_others_go_on(clip: Path, endless: Path) ->
     )
 
 
-def test_dying_process_costs_its_own_file_only(clip: Path, endless: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[str]] = []
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> "list[subprocess.Popen[str]]":
+    """Return the list that every decoding process joins as it starts."""
+    processes: list[subprocess.Popen[str]] = []
+    start_process = verification._start
 
     def start() -> "subprocess.Popen[str]":
-        started.append(start_process())
-        return started[-1]
+        processes.append(start_process())
+        return processes[-1]
 
-    start_process = verification._start
     monkeypatch.setattr(verification, "_start", start)
+    return processes
 
+
+def test_dying_process_costs_its_own_file_only(
+    clip: Path, endless: Path, started: "list[subprocess.Popen[str]]"
+) -> None:
     def paths() -> Iterator[Path]:
         yield clip
         yield endless
@@ -100,16 +107,9 @@ def test_dying_process_costs_its_own_file_only(clip: Path, endless: Path, monkey
     assert all(process.returncode is not None for process in started)
 
 
-def test_process_that_dies_as_it_is_asked_is_replaced(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[str]] = []
-
-    def start() -> "subprocess.Popen[str]":
-        started.append(start_process())
-        return started[-1]
-
-    start_process = verification._start
-    monkeypatch.setattr(verification, "_start", start)
-
+def test_process_that_dies_as_it_is_asked_is_replaced(
+    clip: Path, started: "list[subprocess.Popen[str]]", monkeypatch: pytest.MonkeyPatch
+) -> None:
     def paths() -> Iterator[Path]:
         yield clip
         yield clip
