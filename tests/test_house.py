@@ -121,6 +121,14 @@ def test_no_weights_videos_or_notebooks() -> None:
     assert not [p for p in files() if Path(p).suffix.lower() in barred and not p.startswith("tests/goldens/")]
 
 
+def test_what_the_tools_write_stays_out_of_git() -> None:
+    """Or `make test` after `make demo` would find weights among the sources."""
+    files()  # skips outside a checkout
+    written = [f"{folder}/demo/model.safetensors" for folder in ("data", "checkpoints", "runs", "exports")]
+    found = subprocess.run(["git", "check-ignore", *written], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert found.stdout.split() == written
+
+
 def test_no_vague_names() -> None:
     named = [path for path in files() if path.endswith(".py")]
     assert not [path for path in named if VAGUE_NAMES & {*Path(path).with_suffix("").parts}]
