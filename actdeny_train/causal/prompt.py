@@ -27,16 +27,17 @@ class _Block:
     tight: bool  # no empty line before it in the released style
 
 
-def render(graph: CausalGraph, style: str = "paper") -> str:
+def render(graph: CausalGraph, style: str = "paper", *, label: str = "number", question: str | None = None) -> str:
     """Return the prompt about ``graph``: everything that stands before the first option.
 
     ``"paper"`` is the text as printed, ending with a line break. ``"released"`` is the Markdown dress of the authors' script,
     where every line, the empty one after the last included, begins with eight spaces. Every edge, definition, explanation and
-    example is about nodes and edges of ``graph`` alone. Raises ConfigError for an unknown style, or if no worked example fits.
+    example is about nodes and edges of ``graph`` alone. ``label`` is what choices have in front: "number" or "letter". With a yes/no
+    ``question``, the text asks that one instead of options. Raises ConfigError for an unknown style, or if no worked example fits.
     """
     if style not in STYLES:
         raise ConfigError(f"Unknown style {style!r} of the CausalAct prompt: choose one of {', '.join(STYLES)}.")
-    blocks = _blocks(graph, arrows="→" if style == "paper" else "→ or \\u2192 character")
+    blocks = _blocks(graph, "→" if style == "paper" else "→ or \\u2192 character", label, question)
     return _paper(blocks) if style == "paper" else _released(blocks)
 
 
@@ -77,11 +78,13 @@ def _released(blocks: Sequence[_Block]) -> str:
     return "\n" + "\n".join(indented) + "\n" + _INDENT
 
 
-def _blocks(graph: CausalGraph, arrows: str) -> list[_Block]:
+def _blocks(graph: CausalGraph, arrows: str, label: str, question: str | None) -> list[_Block]:
     example = _example(graph)
     cause, effect = graph.edges[0]
     words = {
         "arrows": arrows,
+        "label": label,
+        "question": question or "",
         "first_edge": f"`{_edge(cause, effect)}`",
         "first_cause": _one(cause),
         "first_effect": _one(effect),
@@ -103,6 +106,7 @@ def _blocks(graph: CausalGraph, arrows: str) -> list[_Block]:
     blocks = []
     for entry in _WORDING["layout"]:
         form, content = next(iter(entry.items()))
+        content = content if question is None else entry.get("yes_no", content)
         lines = lists[content] if form in ("bullets", "edges", "steps") else content.format(**words).split("\n")
         blocks.append(_Block(form, lines, entry.get("tight", False)))
     return blocks

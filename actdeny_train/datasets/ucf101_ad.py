@@ -13,8 +13,7 @@ from actdeny_train.actions.labels import LabelSet, load_ucf101
 from actdeny_train.datasets.base import ClipDataModule
 from actdeny_train.datasets.quarantine import Screening
 from actdeny_train.errors import DataError, near_misses
-from actdeny_train.questions.mcq import numbers
-from actdeny_train.questions.prompts import Plain, Prompt, option_block
+from actdeny_train.questions.prompts import Plain, Prompt, answer_labels, option_block
 from actdeny_train.types import Clip, ClipKind, Question
 
 PRESENCE_FILE = "ucf101_ad_action_presence.json"
@@ -141,7 +140,7 @@ class ReleasedQuestions:
             prompt=self.prompt.name,
             text=self.prompt.render() + option_block(entry["choices"]),
             choices=tuple(entry["choices"]),
-            answers=numbers(len(entry["choices"])),
+            answers=answer_labels(len(entry["choices"])),
             target=entry["none_index" if clip.kind.is_denial else "main_positive_index"],
             primary_distractor=entry.get("main_positive_index") if clip.kind.is_denial else None,
             none_choice=entry["none_index"],

@@ -1,64 +1,129 @@
-"""Multiple-choice questions about what happens in a clip; the standard setup with eleven choices."""
+"""Multiple-choice questions about what happens in a clip: what all setups share, and the standard setup with its short form."""
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from actdeny_train.actions.labels import LabelSet
 from actdeny_train.draw import Draw
 from actdeny_train.errors import ConfigError, DataError
-from actdeny_train.questions.prompts import WORDING, Plain, Prompt, option_block
-from actdeny_train.types import Clip, Question
+from actdeny_train.questions.prompts import (
+    MAX_CHOICES,
+    WORDING,
+    Labelled,
+    Plain,
+    Prompt,
+    answer_labels,
+    option_block,
+)
+from actdeny_train.types import Clip, ClipKind, Question
 
 T = TypeVar("T")
 
+MIN_CHOICES = 3
+
 
 @dataclass(frozen=True)
-class Standard:
-    """The benchmark's main question (paper 1, sections 3.1 and 3.3): which caption describes the video?
+class MultipleChoice(abc.ABC):
+    """Which caption describes the video? A setup says which actions are offered and what the none choice says.
 
-    Denial clip: the clip's action (the primary distractor), unrelated actions, and the none choice, which is right.
-    Presence clip: the clip's action, which is right, close actions, and the none choice. The prompt does not enter the draw, so
-    all prompts ask the same choices in the same order.
+    All setups draw by the same key, so that they offer a clip the same distractors, as far as they offer as many: a difference
+    between two setups is then one of the setups. Nor does the prompt enter the draw. Over indices 0 to ``num_choices`` - 1, the none
+    choice stands once at each place; where it begins is drawn from the clip's id, so that over many clips each place comes
+    equally often too.
     """
 
     prompt: Prompt = field(default_factory=Plain)
     num_choices: int = 11
-    """Choices in all, the none choice included; at least 3."""
+    """Choices in all, the none choice included; 3 to 20."""
+    labelled: Labelled = "numbers"
+    """What stands before each choice and is the answer: numbers or letters."""
+
+    name: ClassVar[str]
+    """Name of the setup where it has its usual number of choices and numbers before them."""
+    usual_choices: ClassVar[int] = 11
+    """Choices that the benchmark offers in this setup."""
+    kinds: ClassVar[tuple[ClipKind, ...]] = tuple(ClipKind)
+    """Kinds of clip that the setup is about."""
 
     def __post_init__(self) -> None:
-        if self.num_choices < 3:
+        if not MIN_CHOICES <= self.num_choices <= MAX_CHOICES:
             raise ConfigError(
-                f"num_choices of a Standard question is {self.num_choices}, but must be at least 3: the clip's action, one distractor "
-                "and the none choice. The benchmark uses 11."
+                f"num_choices of a {type(self).__name__} question is {self.num_choices}, but must be from {MIN_CHOICES} (the clip's "
+                f"action, one distractor and the none choice) to {MAX_CHOICES}. The benchmark uses {self.usual_choices}."
             )
 
     @property
     def setup(self) -> str:
-        return "standard"
+        """Name under which results are reported, e.g. "standard", "standard_7", "standard_letters"."""
+        number = "" if self.num_choices == self.usual_choices else f"_{self.num_choices}"
+        return self.name + number + ("_letters" if self.labelled == "letters" else "")
+
+    @abc.abstractmethod
+    def offer(self, clip: Clip, labels: LabelSet, num: int, draw: Draw) -> list[str]:
+        """Return the ``num`` actions that are offered, the clip's own first where it is among them."""
+
+    def none_text(self, clip: Clip, labels: LabelSet) -> str:
+        """Return the none choice."""
+        return WORDING["none_option"]
 
     def ask(self, clip: Clip, labels: LabelSet, *, seed: int, index: int = 0) -> Question:
-        """Return the question. Raises DataError if the label set has too few actions."""
-        draw = Draw(seed, clip.id, self.setup, index)
-        distractors = draw_distractors(clip, labels, self.num_choices - 2, draw)
-        captions = [labels.description(action) for action in (clip.action, *distractors)] + [WORDING["none_option"]]
-        choices, permutation = shuffle(captions, draw)
-        action, none = permutation.index(0), permutation.index(len(captions) - 1)
+        """Return the question. Raises DataError if the setup is not about such clips, or the label set has too few actions."""
+        if clip.kind not in self.kinds:
+            raise DataError(
+                f"Setup {self.setup!r} was asked about clip {clip.id!r} of kind {clip.kind.value!r}, but is about clips of kind "
+                f"{', '.join(self.kinds)} alone. Ask the others in another setup."
+            )
+        draw = Draw(seed, clip.id, "standard", index)
+        offered = self.offer(clip, labels, self.num_choices - 1, draw)
+        captions = [labels.description(action) for action in offered]
+        permutation = list(draw.shuffle(range(len(captions))))
+        none = (Draw(seed, clip.id, "none choice").integer(self.num_choices) + index) % self.num_choices
+        permutation.insert(none, len(captions))
+        captions.append(self.none_text(clip, labels))
+        choices = tuple(captions[place] for place in permutation)
+        action = permutation.index(0) if offered[0] == clip.action else None
+        if not clip.kind.is_denial:
+            assert action is not None, f"{self.setup} does not offer the action of a presence clip"
         return Question(
             id=f"{clip.id}|{self.setup}|{self.prompt.name}|{index}",
             clip_ids=(clip.id,),
             setup=self.setup,
             prompt=self.prompt.name,
-            text=self.prompt.render() + option_block(choices),
+            text=self.prompt.render(self.labelled) + option_block(choices, self.labelled),
             choices=choices,
-            answers=numbers(len(choices)),
-            target=none if clip.kind.is_denial else action,
+            answers=answer_labels(len(choices), self.labelled),
+            target=none if clip.kind.is_denial or action is None else action,
             primary_distractor=action if clip.kind.is_denial else None,
             none_choice=none,
             kind=clip.kind.value,
             group=clip.source,
-            permutation=permutation,
+            permutation=tuple(permutation),
         )
+
+
+@dataclass(frozen=True)
+class Standard(MultipleChoice):
+    """The benchmark's main question (paper 1, sections 3.1 and 3.3).
+
+    Denial clip: the clip's action (the primary distractor), unrelated actions, and the none choice, which is right.
+    Presence clip: the clip's action, which is right, close actions, and the none choice.
+    """
+
+    name: ClassVar[str] = "standard"
+
+    def offer(self, clip: Clip, labels: LabelSet, num: int, draw: Draw) -> list[str]:
+        return [clip.action, *draw_distractors(clip, labels, num - 1, draw)]
+
+
+@dataclass(frozen=True)
+class FourChoices(Standard):
+    """The standard question with four choices (paper 1, section 8): the clip's action, two others, the none choice."""
+
+    num_choices: int = 4
+    name: ClassVar[str] = "four_choices"
+    usual_choices: ClassVar[int] = 4
 
 
 def draw_distractors(clip: Clip, labels: LabelSet, num: int, draw: Draw) -> list[str]:
@@ -90,8 +155,3 @@ def shuffle(choices: Sequence[T], draw: Draw) -> tuple[tuple[T, ...], tuple[int,
     """Return the choices in random order and, for each, its place in the order given."""
     permutation = tuple(draw.shuffle(range(len(choices))))
     return tuple(choices[place] for place in permutation), permutation
-
-
-def numbers(n: int) -> tuple[str, ...]:
-    """Return the answers to n numbered choices: "1" to "n"."""
-    return tuple(str(i) for i in range(1, n + 1))

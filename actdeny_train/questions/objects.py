@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from actdeny_train.actions.labels import LabelSet
 from actdeny_train.draw import Draw
 from actdeny_train.errors import ConfigError, DataError
-from actdeny_train.questions.mcq import numbers, shuffle
-from actdeny_train.questions.prompts import option_block
+from actdeny_train.questions.mcq import shuffle
+from actdeny_train.questions.prompts import answer_labels, option_block
 from actdeny_train.types import Clip, ClipKind, Question
 
 PHRASINGS = (
@@ -66,7 +66,7 @@ class WhatObject:
             prompt="plain",
             text=f"{draw.choice(PHRASINGS)} {INSTRUCTION}\n{option_block(choices)}",
             choices=choices,
-            answers=numbers(len(choices)),
+            answers=answer_labels(len(choices)),
             target=permutation.index(0),
             kind=self.setup,
             group=clip.source,

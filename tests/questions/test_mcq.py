@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from actdeny_train.actions.labels import LabelSet, load_ucf101
 from actdeny_train.draw import Draw
 from actdeny_train.errors import ConfigError, DataError
-from actdeny_train.questions.mcq import Standard, draw_distractors, numbers, shuffle
-from actdeny_train.questions.prompts import CausalAct
+from actdeny_train.questions.mcq import FourChoices, Standard, draw_distractors, shuffle
+from actdeny_train.questions.prompts import CausalAct, answer_labels
 from actdeny_train.types import Clip, ClipKind
 
 NONE = "None of the choices accurately describes this video."
@@ -90,6 +90,23 @@ def test_none_choice_stands_at_every_position_equally_often() -> None:
     assert chi_square < 29.6, "p = .001 at 10 degrees of freedom"
 
 
+@given(st.integers(3, 20), st.integers(0, 50), KINDS)
+def test_over_as_many_indices_as_choices_the_none_choice_stands_once_at_each_place(
+    n: int, seed: int, kind: ClipKind
+) -> None:
+    source = Standard(num_choices=n)
+    places = [source.ask(make_clip(kind), load_ucf101(), seed=seed, index=i).none_choice for i in range(2 * n)]
+    assert sorted(p for p in places[:n] if p is not None) == list(range(n))
+    assert places[n:] == places[:n]
+
+
+def test_the_place_of_the_action_is_uniform_too() -> None:
+    labels = load_ucf101()
+    clips = [make_clip(id=f"c{i}") for i in range(2200)]
+    places = Counter(Standard().ask(clip, labels, seed=0).target for clip in clips)
+    assert sum((places[i] - 200) ** 2 / 200 for i in range(11)) < 29.6, "p = .001 at 10 degrees of freedom"
+
+
 def test_small_set_fills_up_behind_the_preferred_actions() -> None:
     labels = make_labels(6, close=("a1", "a2"))
     for seed in range(20):
@@ -121,9 +138,39 @@ def test_unknown_action_names_the_clip_and_near_misses() -> None:
         Standard().ask(make_clip(action="Archry"), load_ucf101(), seed=0)
 
 
-def test_too_few_choices() -> None:
-    with pytest.raises(ConfigError, match="num_choices of a Standard question is 2, but must be at least 3"):
-        Standard(num_choices=2)
+@pytest.mark.parametrize("num", [2, 21])
+def test_numbers_of_choices_that_are_not_allowed(num: int) -> None:
+    with pytest.raises(ConfigError) as error:
+        Standard(num_choices=num)
+    assert str(error.value) == (
+        f"num_choices of a Standard question is {num}, but must be from 3 (the clip's action, one distractor and the none choice) to 20. "
+        "The benchmark uses 11."
+    )
+
+
+def test_letters_change_the_labels_alone() -> None:
+    labels, clip = load_ucf101(), make_clip(ClipKind.CONTEXT_ONLY)
+    numbered = Standard(num_choices=20).ask(clip, labels, seed=0)
+    lettered = Standard(num_choices=20, labelled="letters").ask(clip, labels, seed=0)
+    assert (numbered.setup, lettered.setup) == ("standard_20", "standard_20_letters")
+    assert (lettered.choices, lettered.target) == (numbered.choices, numbered.target)
+    assert lettered.answers == tuple("ABCDEFGHIJKLMNOPQRST")
+    assert lettered.text.endswith(
+        "\n".join(f"{x}. {c}" for x, c in zip(lettered.answers, lettered.choices, strict=True))
+    )
+    assert "Reply with the choice letter only." in lettered.text and "number" not in lettered.text
+    assert "number" not in Standard(CausalAct(), labelled="letters").ask(clip, labels, seed=0).text
+
+
+def test_four_choices_are_a_part_of_the_eleven() -> None:
+    labels, clip = load_ucf101(), make_clip(ClipKind.CONTEXT_ONLY)
+    four = FourChoices().ask(clip, labels, seed=0)
+    assert four.setup == "four_choices" and len(four.choices) == 4
+    assert set(four.choices) < set(Standard().ask(clip, labels, seed=0).choices)
+    assert four.primary_distractor is not None and four.choices[four.primary_distractor] == labels.description(
+        "Archery"
+    )
+    assert four.target == four.none_choice
 
 
 @given(st.lists(st.text(), max_size=12), st.integers())
@@ -133,5 +180,6 @@ def test_shuffle_tells_where_each_choice_came_from(choices: list[str], seed: int
     assert sorted(permutation) == list(range(len(choices)))
 
 
-def test_numbers() -> None:
-    assert numbers(3) == ("1", "2", "3")
+def test_answer_labels() -> None:
+    assert answer_labels(3) == ("1", "2", "3")
+    assert answer_labels(3, "letters") == ("A", "B", "C")

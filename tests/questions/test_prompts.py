@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from actdeny_train.causal import variants
-from actdeny_train.questions.prompts import CausalAct, Plain, option_block
+from actdeny_train.errors import ConfigError
+from actdeny_train.questions.prompts import CausalAct, Plain, PromptFile, option_block
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -57,3 +58,28 @@ def test_eleven_choices_are_numbered_from_one_and_left_as_they_are() -> None:
     choices = [f"Caption {{number}} {i}." for i in range(11)]
     lines = option_block(choices).split("\n")
     assert [line.split(". ", 1) for line in lines] == [[str(i + 1), choices[i]] for i in range(11)]
+
+
+def test_a_prompt_of_the_users_own(tmp_path: Path) -> None:
+    file, yes_no = tmp_path / "strict.txt", tmp_path / "strict_yes_no.txt"
+    file.write_text("Be strict.\nReply with the number.\n\n", encoding="utf-8")
+    yes_no.write_text("Be strict. Reply yes or no.", encoding="utf-8")
+    prompt = PromptFile(str(file), str(yes_no))
+    assert prompt.name == "strict"
+    assert prompt.render() == "Be strict.\nReply with the number.\n"
+    assert prompt.render_yes_no("Is it so?") == "Be strict. Reply yes or no.\nIs it so?"
+
+
+def test_a_prompt_of_the_users_own_that_cannot_be_used(tmp_path: Path) -> None:
+    file = tmp_path / "strict.txt"
+    with pytest.raises(ConfigError, match=r"The file '.*strict.txt' of a PromptFile cannot be read \(.*No such file"):
+        PromptFile(str(file))
+    file.write_text(" \n")
+    with pytest.raises(ConfigError, match=r"The file '.*strict.txt' of a PromptFile is empty. Write the text"):
+        PromptFile(str(file))
+    other = tmp_path / "other.txt"
+    other.write_text("Be strict.")
+    with pytest.raises(ConfigError, match=r"stands before choices, and a yes/no question has none. Set its yes_no_file"):
+        PromptFile(str(other)).render_yes_no("Is it so?")
+    with pytest.raises(ConfigError, match=r"The yes_no_file 'nowhere.txt' of a PromptFile cannot be read"):
+        PromptFile(str(other), "nowhere.txt")
