@@ -57,19 +57,28 @@ def train(argv: Sequence[str] | None = None) -> int:
 
 
 def evaluate(argv: Sequence[str] | None = None) -> int:
-    """``tools/evaluate.py CONFIG [key=value ...]``"""
-    parser = _config_parser("Evaluate a model; writes runs/<name>/ and goes on where a killed evaluation stopped.")
+    """``tools/evaluate.py CONFIG [key=value ...] [--freeze FILE]``"""
+    parser = _config_parser(
+        "Evaluate a model; writes runs/<name>/ and goes on where a killed evaluation stopped. Several processes share the clips: "
+        "torchrun --nproc-per-node N tools/evaluate.py CONFIG."
+    )
+    parser.add_argument("--freeze", type=Path, metavar="FILE", help="write the questions to FILE and stop")
 
     def tool(arguments: argparse.Namespace) -> None:
         from actdeny_train.evaluation.evaluate import evaluate as answer
+        from actdeny_train.evaluation.freeze import freeze
         from actdeny_train.evaluation.run import EvaluateRun
         from actdeny_train.report.terminal import open_console, print_summary
 
         values = config.read(arguments.config, arguments.overrides)
         run = config.parse(values, EvaluateRun, str(arguments.config))
+        if arguments.freeze:
+            print(f"{freeze(run, arguments.freeze)} questions: {arguments.freeze} (ask them with questions_file={arguments.freeze})")
+            return
         summary = answer(run, values=values)
-        print_summary(summary, open_console())
-        print(f"predictions, metrics and config: {Path(run.folder) / run.name}")
+        if summary:  # the first of several processes
+            print_summary(summary, open_console())
+            print(f"predictions, metrics and config: {Path(run.folder) / run.name}")
 
     return _run(tool, parser, argv)
 

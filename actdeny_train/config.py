@@ -142,21 +142,34 @@ def _holds_objects(values: Any) -> bool:
 
 def _check_kind(target: Callable[..., Any], hint: Any, key: str, file: str) -> None:
     """Refuse a class, or a function with a declared result, whose objects cannot be what a place needs."""
-    made = target if inspect.isclass(target) else _hints(target).get("return")
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
+        if any(_makes(target, kind) for kind in kinds):
+            return
+    elif _makes(target, hint):
+        return
+    made = _made_by(target)
+    raise ConfigError(
+        f"{file}: {key or 'the top level'} must be a {_name(hint)}, but its {TARGET} {target.__module__}.{target.__qualname__} "
+        f"makes a {_name(made)}. Name another target."
+    )
+
+
+def _made_by(target: Callable[..., Any]) -> Any:
+    return target if inspect.isclass(target) else _hints(target).get("return")
+
+
+def _makes(target: Callable[..., Any], hint: Any) -> bool:
+    """Return False only where it is sure that the target's objects are not what ``hint`` says."""
+    made = _made_by(target)
     needed: Any = typing.get_origin(hint) or hint
     given: Any = typing.get_origin(made) or made
     if any(not inspect.isclass(kind) or kind in (Any, types.UnionType) for kind in (needed, given)):
-        return
+        return True
     if getattr(needed, "_is_protocol", False):
         methods = [n for n, member in vars(needed).items() if inspect.isfunction(member) and not n.startswith("_")]
-        fits = all(hasattr(given, name) for name in methods)
-    else:
-        fits = issubclass(given, needed) or issubclass(needed, given)
-    if not fits:
-        raise ConfigError(
-            f"{file}: {key or 'the top level'} must be a {_name(hint)}, but its {TARGET} {target.__module__}.{target.__qualname__} "
-            f"makes a {_name(made)}. Name another target."
-        )
+        return all(hasattr(given, name) for name in methods)
+    return issubclass(given, needed) or issubclass(needed, given)
 
 
 def _plan_call(target: Callable[..., Any], given: dict[str, Any], key: str, file: str) -> Callable[[], Any]:

@@ -1,5 +1,7 @@
 """Clip -> frames: a dataset's videos through one sampling rule. Pickles into data workers."""
 
+import hashlib
+
 from actdeny_train.datasets.base import ClipDataModule
 from actdeny_train.errors import DataError
 from actdeny_train.types import Clip, Frames
@@ -24,3 +26,13 @@ class ClipReader:
             )
         except DataError as error:
             raise DataError(f"Clip {clip.id!r} decoded when it was verified, but not now. {error}") from error
+
+    def fingerprint(self, clip: Clip) -> str:
+        """Return a short hash of the bytes of the clip's video. Raises DataError if the file cannot be read."""
+        try:
+            with (self.root / clip.path).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        except OSError as error:
+            raise DataError(
+                f"The video of clip {clip.id!r}, {str(self.root / clip.path)!r}, cannot be read ({error.strerror}). Restore the file."
+            ) from error

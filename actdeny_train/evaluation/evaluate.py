@@ -1,213 +1,235 @@
-"""The evaluation loop: clips -> forests -> predictions, written as they come, and the metrics at the end."""
+"""The evaluation loop: clips -> forests -> predictions, written as they come by any number of processes, and the metrics at the end."""
 
-import json
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Subset
 
-from actdeny_train import config
-from actdeny_train.actions.labels import LabelSet
 from actdeny_train.datasets.base import ClipDataModule
 from actdeny_train.datasets.reader import ClipReader
 from actdeny_train.datasets.worker_errors import ErrorsAsItems, unwrap
 from actdeny_train.errors import ConfigError, DataError
-from actdeny_train.evaluation.run import Ask, EvaluateRun
-from actdeny_train.evaluation.scoring import predict, question_fingerprint, score
+from actdeny_train.evaluation.controls import Control
+from actdeny_train.evaluation.cost import COST, CostRecord, summarise_cost
+from actdeny_train.evaluation.folder import METRICS, open_folder, write_json, write_record
+from actdeny_train.evaluation.plan import Questions
+from actdeny_train.evaluation.predictions import predict, question_fingerprint
+from actdeny_train.evaluation.processes import join_processes
+from actdeny_train.evaluation.progress import progress
+from actdeny_train.evaluation.run import EvaluateRun
+from actdeny_train.evaluation.scoring import Answer, answer
+from actdeny_train.evaluation.shares import AskedClip, Shares
 from actdeny_train.evaluation.store import PredictionStore, read_predictions
 from actdeny_train.metrics.summary import summarise
-from actdeny_train.models.batch import Asked, Batch
-from actdeny_train.models.family import Family, Processor
-from actdeny_train.types import Clip, Frames, Question
-
-CONFIG = "config.yaml"
-PREDICTIONS = "predictions.jsonl"
-METRICS = "metrics.json"
-
-
-@dataclass(frozen=True, eq=False)
-class Forests(Dataset[tuple[Batch, tuple[Clip, ...], tuple[Frames, ...]]]):
-    """Groups of clips as forests, made in the data workers. Each question goes with its clip: ``clips[i]`` is question i's.
-
-    Clips that nothing is asked about are left out; a group needs at least one other.
-    """
-
-    groups: Sequence[Sequence[Clip]]
-    read_frames: ClipReader
-    processor: Processor
-    ask: tuple[Ask, ...]
-    labels: LabelSet
-    seed: int
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    def __getitem__(self, i: int) -> tuple[Batch, tuple[Clip, ...], tuple[Frames, ...]]:
-        asked, clips, frames = [], [], []
-        for clip in self.groups[i]:
-            questions = questions_about(clip, self.ask, self.labels, self.seed)
-            if not questions:
-                continue
-            seen = self.read_frames(clip)
-            asked.append(Asked.for_scoring([seen], questions))
-            clips += [clip] * len(questions)
-            frames += [seen] * len(questions)
-        return Batch.of(self.processor, asked), tuple(clips), tuple(frames)
-
-
-def questions_about(clip: Clip, ask: Sequence[Ask], labels: LabelSet, seed: int) -> list[Question]:
-    """Return all questions of an evaluation about one clip. Raises DataError if two have one id."""
-    questions = [
-        one.source.ask(clip, labels, seed=seed, index=index)
-        for one in ask
-        if clip.kind in one.kinds
-        for index in range(one.count)
-    ]
-    ids = [question.id for question in questions]
-    for repeated in (i for i in ids if ids.count(i) > 1):
-        raise DataError(f"Two questions have the id {repeated!r}. Remove the source that stands twice under ask.")
-    return questions
+from actdeny_train.models.batch import Batch
+from actdeny_train.models.family import Family
+from actdeny_train.types import Clip, Question
 
 
 def evaluate(
     run: EvaluateRun,
-    family: Family | None = None,
+    model: Family | Control | None = None,
     data: ClipDataModule | None = None,
     *,
     values: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Answer what is missing in ``runs/<name>/predictions.jsonl`` and return the content of ``metrics.json``.
+    """Answer what is missing in ``runs/<name>/`` and return the content of ``metrics.json``.
 
-    ``family`` and ``data`` may be given ready-made; else they are built from the run. ``values`` is the resolved config, saved beside
-    the predictions. A killed evaluation goes on where it stopped; several processes may work in one folder. Raises ConfigError or
-    DataError where the folder holds answers of another model, to other questions, or given other frames or another precision.
+    ``model`` and ``data`` may be given ready-made; else they are built from the run. ``values`` is the resolved config, saved beside
+    the predictions. A killed evaluation goes on where it stopped, with any number of processes; under ``torchrun`` they share the
+    clips, and all but the first return an empty dict. Raises ConfigError or DataError where the folder holds answers of another
+    model, to other questions, about another video, given other frames or another precision.
     """
-    device = find_device(run.device)
-    folder = Path(run.folder) / run.name
-    folder.mkdir(parents=True, exist_ok=True)
-    _compare(run, folder)
-    if values is not None:
-        text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
-        (folder / CONFIG).write_text(text, encoding="utf-8")
-    data = data or run.data.build()
-    data.prepare_data()
-    clips = data.usable(run.split)
-    data.write_quarantine(folder)
-    family = family or run.model.build()
-    family.to(device).eval()
-    fingerprints = {"weights": family.fingerprint(), "processor": family.processor.fingerprint}
-    store = PredictionStore(folder / PREDICTIONS, fingerprints)
-    groups = _missing(clips, run, data.labels, store)
-    reader = ClipReader(data, run.frames)
-    forests = Forests(groups, reader, family.processor, run.ask, data.labels, run.seed)
-    context = "spawn" if run.num_workers else None  # a fork would copy decoders and thread pools in mid-work
-    guarded = ErrorsAsItems(forests)
-    loader = DataLoader(guarded, batch_size=None, num_workers=run.num_workers, multiprocessing_context=context)
-    dtype = torch.bfloat16 if run.precision == "bfloat16" else None
-    with _progress(sum(len(g) for g in groups)) as advance:
-        for item in loader:
-            batch, clip_of, frames_of = unwrap(item)
-            store.refresh()
-            if all(store.has(q.id, question_fingerprint(q)) for q in batch.questions):  # by another process, meanwhile
-                advance(len({clip.id for clip in clip_of}))
-                continue
-            with torch.autocast(family.device.type, dtype=dtype) if dtype else nullcontext():
-                scores = score(family, batch.to(family.device))
-            asked = zip(batch.questions, scores, clip_of, frames_of, strict=True)
-            store.append(predict(q, s, clip, frames, fingerprints) for q, s, clip, frames in asked)
-            advance(len({clip.id for clip in clip_of}))
-    summary = summarise(read_predictions(folder / PREDICTIONS))
-    summary["clips"] = {"split": run.split, "used": len(clips), "quarantined": len(data.quarantine(run.split))}
-    _write_json(folder / METRICS, summary)
-    return summary
+    with join_processes() as processes:
+        device = find_device(run.device, processes.local_rank)
+        data = data or run.data.build()
+        folder = Path(run.folder) / run.name
+        # One process renders, verifies and checks; the others then find it done.
+        for turn in (processes.rank == 0, processes.rank != 0):
+            if turn:
+                folder = open_folder(run, values)
+                data.prepare_data()
+                clips = data.usable(run.split)
+            processes.wait()
+        questions = find_questions(run, data, clips)
+        model = model or run.model.build()
+        if isinstance(model, Family):
+            model.to(device).eval()
+        fingerprints = fingerprints_of(model)
+        store = PredictionStore(folder, fingerprints)
+        asked = {clip.id: questions.about(clip) for clip in clips}
+        shares = [clips[i : i + run.clips_per_share] for i in range(0, len(clips), run.clips_per_share)]
+        missing = _missing(shares, asked, store)
+        reader = ClipReader(data, run.frames)
+        _compare_videos(store, clips, reader)
+        if processes.rank == 0:
+            write_record(folder, run, data, clips, [q for clip in clips for q in asked[clip.id]], fingerprints)
+        # By place in the whole split, so that no process depends on what another has answered when it looks.
+        own = [i for i in missing if i % processes.world_size == processes.rank]
+        _answer_shares(run, model, device, shares, own, questions, reader, store, CostRecord(folder, processes, device))
+        store.close()
+        processes.wait()
+        if processes.rank != 0:
+            return {}
+        predictions = store.merge([q.id for clip in clips for q in asked[clip.id]])
+        summary = summarise(read_predictions(predictions))
+        summary["clips"] = {"split": run.split, "used": len(clips), "quarantined": len(data.quarantine(run.split))}
+        summary["cost"] = summarise_cost(folder / COST)
+        write_json(folder / METRICS, summary)
+        return summary
 
 
-def find_device(name: str) -> torch.device:
+def find_device(name: str, local_rank: int = 0) -> torch.device:
     """Return the device that ``auto``, ``cpu`` or ``cuda`` means here. Raises ConfigError where there is no CUDA device to take."""
     if name == "cuda" and not torch.cuda.is_available():
         raise ConfigError(
             "device is 'cuda', but PyTorch finds no CUDA device here. Set device to auto or cpu, or mend the driver."
         )
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+    if name == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    if local_rank >= torch.cuda.device_count():
+        raise ConfigError(
+            f"Process {local_rank} of this machine has no CUDA device: there are {torch.cuda.device_count()}. Start one process a device "
+            "(torchrun --nproc-per-node), or set device to cpu."
+        )
+    return torch.device("cuda", local_rank)
 
 
-def _missing(clips: Sequence[Clip], run: EvaluateRun, labels: LabelSet, store: PredictionStore) -> list[Sequence[Clip]]:
-    """Cut all clips into forests, always the same, and return those with an unanswered question.
+def find_questions(run: EvaluateRun, data: ClipDataModule, clips: Sequence[Clip]) -> Questions:
+    """Return the run's questions. Frozen ones about other clips are counted on the screen; DataError if none is left."""
+    if run.questions_file is None:
+        return Questions(run.ask, data.labels, run.seed)
+    questions = Questions.read(Path(run.questions_file), data.labels)
+    unused = questions.unused(clips)
+    total = sum(map(len, (questions.frozen or {}).values()))
+    if unused:
+        print(
+            f"{run.questions_file}: {len(unused)} of {total} questions are about clips that are quarantined or not in split "
+            f"{run.split!r}, such as {unused[0]!r}",
+            flush=True,
+        )
+    if len(unused) == total:
+        raise DataError(
+            f"No question of {run.questions_file} is about a usable clip of split {run.split!r}. Correct questions_file or split."
+        )
+    return questions
 
-    A forest is never cut anew around what is missing: its other members move the last bits of every score.
-    """
-    groups = [clips[i : i + run.clips_per_forest] for i in range(0, len(clips), run.clips_per_forest)]
 
-    asked: set[str] = set()
+def fingerprints_of(model: Family | Control) -> dict[str, str]:
+    """Return what identifies a model."""
+    if isinstance(model, Control):
+        return {"weights": model.fingerprint(), "processor": "control"}
+    return {"weights": model.fingerprint(), "processor": model.processor.fingerprint}
+
+
+def _missing(
+    shares: Sequence[Sequence[Clip]], asked: Mapping[str, Sequence[Question]], store: PredictionStore
+) -> list[int]:
+    """Return the places of the shares with an unanswered question."""
     missing = []
-    for group in groups:
-        questions = [q for clip in group for q in questions_about(clip, run.ask, labels, run.seed)]
-        asked.update(q.id for q in questions)
-        found = [store.has(q.id, question_fingerprint(q)) for q in questions]  # each one: has() refuses changed ones
+    for i, share in enumerate(shares):
+        # Each one is looked up: has() refuses changed ones.
+        found = [store.has(q.id, question_fingerprint(q)) for clip in share for q in asked[clip.id]]
         if not all(found):
-            missing.append(group)
-    store.require_only(asked)
+            missing.append(i)
+    store.require_only({q.id for questions in asked.values() for q in questions})
     return missing
 
 
-def _compare(run: EvaluateRun, folder: Path) -> None:
-    """Refuse to go on with other frames or in another precision; which model and which questions, the predictions tell themselves."""
-    file, predictions = folder / CONFIG, folder / PREDICTIONS
-    if not (file.is_file() and predictions.is_file() and predictions.stat().st_size):
-        return
-    saved = config.parse(yaml.safe_load(file.read_text(encoding="utf-8")), EvaluateRun, str(file))
-    for name in ("frames", "precision"):
-        before, now = str(getattr(saved, name)), str(getattr(run, name))
-        if before != now:
-            raise ConfigError(
-                f"The answers in {predictions} were given under {name}={before}, now {name} is {now}, and a score must not mix the two. "
-                "Evaluate under another name (name=...), or remove the folder to start afresh."
-            )
+def _compare_videos(store: PredictionStore, clips: Iterable[Clip], reader: ClipReader) -> None:
+    """Raise DataError if a video has changed since a question about it was answered."""
+    known = store.videos()
+    answered = [clip for clip in clips if clip.id in known]
+    with ThreadPoolExecutor(4) as pool:
+        for clip, now in zip(answered, pool.map(reader.fingerprint, answered), strict=True):
+            if now != known[clip.id]:
+                raise DataError(
+                    f"The video of clip {clip.id!r}, {str(reader.root / clip.path)!r}, has changed since questions about it were answered "
+                    f"in {store.folder}. Restore the file, evaluate under another name (name=...), or remove the answers about it."
+                )
 
 
-class _progress:  # noqa: N801 (used like a function)
-    """Context manager: a bar on a terminal, a line every ten seconds elsewhere. Gives ``advance(num_clips)``."""
+def _answer_shares(
+    run: EvaluateRun,
+    model: Family | Control,
+    device: torch.device,
+    shares: Sequence[Sequence[Clip]],
+    own: Sequence[int],
+    questions: Questions,
+    reader: ClipReader,
+    store: PredictionStore,
+    cost: CostRecord,
+) -> None:
+    """Answer this process's shares and write each forest's predictions as soon as they are there."""
+    processor = model.processor if isinstance(model, Family) else None
+    dataset = Shares(shares, reader, processor, questions, run.answers, run.view, run.tokens_per_forest)
+    loader = DataLoader(
+        ErrorsAsItems(Subset(dataset, own)),
+        batch_size=None,
+        num_workers=run.num_workers,
+        multiprocessing_context="spawn" if run.num_workers else None,  # a fork would copy decoders in mid-work
+    )
+    fingerprints = store.fingerprints
+    with progress(sum(len(shares[i]) for i in own)) as advance:
+        for item in loader:
+            share = unwrap(item)
+            decode_s, prepare_s = share.decode_s, share.prepare_s
+            for clips, batch in zip(share.clips, share.batches, strict=True):
+                store.refresh()
+                pairs = [(one, q) for one in clips for q in one.questions]
+                if not all(
+                    store.has(q.id, question_fingerprint(q)) for _, q in pairs
+                ):  # not by another process, meanwhile
+                    answers, encode_s, llm_s = answer_batch(model, batch, pairs, run, device)
+                    store.append(
+                        predict(
+                            q, a, one.clip, one.frames, {**fingerprints, **({"video": one.video} if one.video else {})}
+                        )
+                        for (one, q), a in zip(pairs, answers, strict=True)
+                    )
+                    cost.add(
+                        num_clips=len(clips),
+                        num_questions=len(pairs),
+                        num_tokens=len(batch.forest.ids) if batch else 0,
+                        num_tokens_alone=batch.num_tokens_alone if batch else 0,
+                        decode_s=decode_s,
+                        prepare_s=prepare_s,
+                        encode_s=encode_s,
+                        llm_s=llm_s,
+                    )
+                    decode_s = prepare_s = 0.0
+                advance(len(clips))
 
-    def __init__(self, num_clips: int) -> None:
-        self.num_clips = num_clips
-        self.done = 0
-        self.started = self.said = time.monotonic()
-        columns = (
-            TextColumn("evaluating"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("clips"),
-            TimeRemainingColumn(),
-        )
-        self.bar = Progress(*columns, disable=not sys.stderr.isatty())
-        self.task = self.bar.add_task("", total=num_clips)
 
-    def __enter__(self) -> Any:
-        self.bar.start()
-        return self.advance
-
-    def advance(self, num_clips: int) -> None:
-        self.done += num_clips
-        self.bar.advance(self.task, num_clips)
-        now = time.monotonic()
-        if self.bar.disable and now - self.said > 10:
-            self.said = now
-            left_s = (now - self.started) / self.done * (self.num_clips - self.done)
-            print(f"evaluated {self.done} of {self.num_clips} clips, {left_s:.0f} s left", flush=True)
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
+def answer_batch(
+    model: Family | Control,
+    batch: Batch | None,
+    pairs: Sequence[tuple[AskedClip, Question]],
+    run: EvaluateRun,
+    device: torch.device,
+) -> tuple[list[Answer], float, float]:
+    """Return the answers to the questions of one forest, and the seconds that encoding and the language model took."""
+    started = time.perf_counter()
+    if isinstance(model, Control):
+        replies = [Answer(text=model.reply(question, one.clip)) for one, question in pairs]
+        return replies, 0.0, time.perf_counter() - started
+    assert batch is not None
+    dtype = torch.bfloat16 if run.precision == "bfloat16" else None
+    with torch.no_grad(), torch.autocast(device.type, dtype=dtype) if dtype else nullcontext():
+        batch = batch.to(device)
+        visual_tokens = model.see(batch.visual)
+        _synchronise(device)
+        encoded = time.perf_counter()
+        answers = answer(model, batch, run.answers, max_new_tokens=run.max_new_tokens, visual_tokens=visual_tokens)
+        _synchronise(device)
+    return answers, encoded - started, time.perf_counter() - encoded
 
 
-def _write_json(path: Path, value: dict[str, Any]) -> None:
-    work = path.with_suffix(".partial")
-    work.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    work.replace(path)
+def _synchronise(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -1,7 +1,7 @@
 """Clips and questions -> one forest with its visual inputs: the batch of training and of evaluation alike."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +13,7 @@ from actdeny_train.types import Frames, Question
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A clip's frames (of several clips, for questions about several) and the questions about them.
+    """A clip's frames (of several clips, for questions about several; of none, for questions to the blind) and the questions.
 
     ``choices[q]`` are the answers of question q that become leaves: the target alone in training, all of them for scoring.
     """
@@ -34,31 +34,72 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
+class AskedTree:
+    """One clip and its questions as a tree. ``num_tokens_alone`` counts the tokens of its sequences, one at a time."""
+
+    tree: PromptTree
+    visual: Visual
+    questions: tuple[Question, ...]
+    num_tokens_alone: int
+
+    @classmethod
+    def of(cls, processor: Processor, asked: Asked) -> "AskedTree":
+        """Tokenise every leaf whole and merge the sequences."""
+        visuals = [processor.visual(frames) for frames in asked.frames]
+        sequences = [
+            processor.sequence(visuals, q.text, q.answers[choice], question=i, choice=choice)
+            for i, (q, choices) in enumerate(zip(asked.questions, asked.choices, strict=True))
+            for choice in choices
+        ]
+        num_alone = sum(len(sequence.ids) for sequence in sequences)
+        return cls(PromptTree.merge(sequences), Visual.join(visuals), asked.questions, num_alone)
+
+
+@dataclass(frozen=True, eq=False)
 class Batch:
     """One forest, what the encoder needs for it, and its questions (``forest.leaf_question`` indexes them)."""
 
     forest: Forest
     visual: Visual
     questions: tuple[Question, ...]
+    num_tokens_alone: int = 0
+    """Tokens of the forest's sequences, one at a time."""
 
     @classmethod
     def of(cls, processor: Processor, asked: Sequence[Asked]) -> "Batch":
-        """Tokenise every leaf whole, merge each clip's sequences into a tree, and plant the trees side by side."""
+        """Make a tree of each clip and plant the trees side by side."""
+        return cls.plant([AskedTree.of(processor, one) for one in asked])
+
+    @classmethod
+    def plant(cls, asked: Sequence[AskedTree]) -> "Batch":
+        """Plant trees side by side."""
         trees: list[PromptTree] = []
-        joined: list[Visual] = []
         questions: list[Question] = []
         for one in asked:
-            visuals = [processor.visual(frames) for frames in one.frames]
-            sequences = [
-                processor.sequence(visuals, q.text, q.answers[choice], question=len(questions) + i, choice=choice)
-                for i, (q, choices) in enumerate(zip(one.questions, one.choices, strict=True))
-                for choice in choices
-            ]
-            trees.append(PromptTree.merge(sequences))
-            joined.append(Visual.join(visuals))
+            leaves = (dataclasses.replace(leaf, question=leaf.question + len(questions)) for leaf in one.tree.leaves)
+            trees.append(dataclasses.replace(one.tree, leaves=tuple(leaves)))
             questions += one.questions
-        return cls(Forest.plant(trees, [v.num_tokens for v in joined]), Visual.join(joined), tuple(questions))
+        return cls(
+            Forest.plant(trees, [one.visual.num_tokens for one in asked]),
+            Visual.join([one.visual for one in asked]),
+            tuple(questions),
+            sum(one.num_tokens_alone for one in asked),
+        )
 
     def to(self, device: torch.device | str) -> "Batch":
         """Return the batch on another device."""
         return dataclasses.replace(self, forest=self.forest.to(device), visual=self.visual.to(device))
+
+
+def pack(trees: Sequence[AskedTree], max_tokens: int) -> Iterator[list[AskedTree]]:
+    """Yield the trees in groups of at most ``max_tokens`` tokens, in their order; a larger tree is a group of its own."""
+    group: list[AskedTree] = []
+    num_tokens = 0
+    for tree in trees:
+        if group and num_tokens + len(tree.tree) > max_tokens:
+            yield group
+            group, num_tokens = [], 0
+        group.append(tree)
+        num_tokens += len(tree.tree)
+    if group:
+        yield group

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -34,8 +34,9 @@ class Visual:
 
     @staticmethod
     def join(visuals: Sequence["Visual"]) -> "Visual":
-        """Put the clips of a forest behind each other, in the order of its trees."""
-        keys = visuals[0].inputs
+        """Put the clips of a forest behind each other, in the order of its trees; without any clip, there are no inputs."""
+        visuals = [v for v in visuals if v.inputs]
+        keys = visuals[0].inputs if visuals else ()
         return Visual({k: torch.cat([v.inputs[k] for v in visuals]) for k in keys}, sum(v.num_tokens for v in visuals))
 
     def to(self, device: torch.device | str) -> "Visual":
@@ -69,6 +70,11 @@ class Processor(abc.ABC):
 
     @property
     @abc.abstractmethod
+    def stop_ids(self) -> tuple[int, ...]:
+        """Return the tokens that end a response."""
+
+    @property
+    @abc.abstractmethod
     def fingerprint(self) -> str:
         """Return a short hash of everything that decides what ``visual`` and ``sequence`` give."""
 
@@ -86,8 +92,19 @@ class Family(nn.Module, abc.ABC):
         """Return the visual tokens (V, D) of joined clips. Frozen parts run without gradients."""
 
     @abc.abstractmethod
-    def forward(self, forest: Forest, visual_tokens: Tensor) -> Tensor:
-        """Return the hidden rows (U, D) at ``forest.predict_rows``, after the last norm."""
+    def forward(self, forest: Forest, visual_tokens: Tensor, cache: Any = None) -> Tensor:
+        """Return the hidden rows (U, D) at ``forest.predict_rows``, after the last norm. An empty ``cache`` keeps keys and values."""
+
+    @abc.abstractmethod
+    def new_cache(self) -> Any:
+        """Return an empty cache of keys and values, for one forest."""
+
+    @abc.abstractmethod
+    def extend(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: Any) -> Tensor:
+        """Return the hidden rows (Q, D) of Q further tokens behind what ``cache`` holds, and add them to it.
+
+        ``ids`` (Q,), ``positions`` (R, Q); ``mask`` (Q, K) is True where a token may look among all K tokens, the new ones last.
+        """
 
     @abc.abstractmethod
     def logits(self, hidden: Tensor) -> Tensor:
@@ -104,6 +121,10 @@ class Family(nn.Module, abc.ABC):
     @abc.abstractmethod
     def save(self, folder: Path) -> None:
         """Write weights, configs, tokenizer and processor so that plain transformers loads the folder."""
+
+    def see(self, visual: Visual) -> Tensor:
+        """Return ``encode(visual)``, or no visual tokens (0, 0) where there is no clip."""
+        return self.encode(visual) if visual.num_tokens else torch.zeros(0, 0, device=self.device)
 
     def part_parameters(self) -> dict[str, list[tuple[str, nn.Parameter]]]:
         """Return (name, parameter) pairs per part. Tied weights count once; every parameter lies in exactly one part."""

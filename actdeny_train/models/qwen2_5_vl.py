@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jinja2 import TemplateError
 from torch import Tensor, nn
-from transformers import Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor
+from transformers import DynamicCache, Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor
 from transformers.video_utils import VideoMetadata
 from transformers.vision_utils import get_vision_window_index
 
@@ -23,6 +23,7 @@ from actdeny_train.types import Frames
 
 VIDEO_PAD = "<|video_pad|>"
 END_OF_TURN = "<|im_end|>"
+END_OF_TEXT = "<|endoftext|>"
 
 
 class Qwen25VLProcessor(Processor):
@@ -146,6 +147,11 @@ class Qwen25VLProcessor(Processor):
         self.processor.save_pretrained(folder)
 
     @property
+    def stop_ids(self) -> tuple[int, ...]:
+        end_of_text = self.processor.tokenizer.convert_tokens_to_ids(END_OF_TEXT)
+        return (self._end,) if end_of_text is None else (self._end, int(end_of_text))
+
+    @property
     def fingerprint(self) -> str:
         video = self.processor.video_processor.to_dict()
         settings = {k: v for k, v in video.items() if isinstance(v, (int, float, str, bool, list, dict))}
@@ -213,18 +219,29 @@ class Qwen25VL(Family):
         )
         return tower.merger(out.last_hidden_state)[torch.argsort(window_index)]
 
-    def forward(self, forest: Forest, visual_tokens: Tensor) -> Tensor:
-        language_model = self.model.model.language_model
-        embeds = language_model.embed_tokens(forest.ids)
-        embeds = embeds.index_copy(0, forest.visual_rows, visual_tokens[forest.visual_index].to(embeds.dtype))
+    def forward(self, forest: Forest, visual_tokens: Tensor, cache: Any = None) -> Tensor:
+        embeds = self.model.model.language_model.embed_tokens(forest.ids)
+        if len(forest.visual_rows):
+            embeds = embeds.index_copy(0, forest.visual_rows, visual_tokens[forest.visual_index].to(embeds.dtype))
         mask = attention.TreeMask(forest, embeds.dtype)
-        hidden = language_model(
+        return self._read(embeds, forest.positions, mask, cache)[forest.predict_rows]
+
+    def new_cache(self) -> DynamicCache:
+        return DynamicCache(config=self.model.config.text_config)
+
+    def extend(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: DynamicCache) -> Tensor:
+        return self._read(self.model.model.language_model.embed_tokens(ids), positions, mask[None, None], cache)
+
+    def _read(self, embeds: Tensor, positions: Tensor, mask: Any, cache: DynamicCache | None) -> Tensor:
+        """Return the hidden rows (N, D) of N tokens."""
+        hidden = self.model.model.language_model(
             inputs_embeds=embeds[None],
-            position_ids=forest.positions[:, None],
+            position_ids=positions[:, None],
             attention_mask={"full_attention": mask},
-            use_cache=False,
+            cache=cache,
+            use_cache=cache is not None,
         ).last_hidden_state
-        return hidden[0, forest.predict_rows]
+        return hidden[0]
 
     def logits(self, hidden: Tensor) -> Tensor:
         return self.model.lm_head(hidden)

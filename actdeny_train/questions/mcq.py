@@ -44,7 +44,7 @@ class MultipleChoice(abc.ABC):
     """Name of the setup where it has its usual number of choices and numbers before them."""
     usual_choices: ClassVar[int] = 11
     """Choices that the benchmark offers in this setup."""
-    kinds: ClassVar[tuple[ClipKind, ...]] = tuple(ClipKind)
+    clip_kinds: ClassVar[tuple[ClipKind, ...]] = tuple(ClipKind)
     """Kinds of clip that the setup is about."""
 
     def __post_init__(self) -> None:
@@ -70,10 +70,10 @@ class MultipleChoice(abc.ABC):
 
     def ask(self, clip: Clip, labels: LabelSet, *, seed: int, index: int = 0) -> Question:
         """Return the question. Raises DataError if the setup is not about such clips, or the label set has too few actions."""
-        if clip.kind not in self.kinds:
+        if clip.kind not in self.clip_kinds:
             raise DataError(
                 f"Setup {self.setup!r} was asked about clip {clip.id!r} of kind {clip.kind.value!r}, but is about clips of kind "
-                f"{', '.join(self.kinds)} alone. Ask the others in another setup."
+                f"{', '.join(self.clip_kinds)} alone. Ask the others in another setup."
             )
         draw = Draw(seed, clip.id, "standard", index)
         offered = self.offer(clip, labels, self.num_choices - 1, draw)

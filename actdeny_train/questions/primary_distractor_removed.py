@@ -14,7 +14,7 @@ class PrimaryDistractorRemoved(MultipleChoice):
     """The standard question about a denial clip, the clip's action replaced by one more unrelated action (paper 1, section 8)."""
 
     name: ClassVar[str] = "primary_distractor_removed"
-    kinds: ClassVar[tuple[ClipKind, ...]] = tuple(kind for kind in ClipKind if kind.is_denial)
+    clip_kinds: ClassVar[tuple[ClipKind, ...]] = tuple(kind for kind in ClipKind if kind.is_denial)
 
     def offer(self, clip: Clip, labels: LabelSet, num: int, draw: Draw) -> list[str]:
         *others, substitute = draw_distractors(clip, labels, num, draw)

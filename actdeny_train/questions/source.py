@@ -12,7 +12,7 @@ class QuestionSource(Protocol):
     A source is a frozen dataclass of settings. ``ask(clip, labels, seed=s, index=i)`` depends on its arguments and settings
     alone (through ``Draw``), so any machine, worker and subset of clips gives the same question. Index 0 is the question
     of an evaluation; training walks through the indices. ``setup`` is the name under which results are reported. A source that is
-    about some kinds of clip alone names them in an attribute ``kinds``.
+    about some kinds of clip alone names them in an attribute ``clip_kinds``.
     """
 
     @property
@@ -23,6 +23,6 @@ class QuestionSource(Protocol):
         ...
 
 
-def kinds_of(source: QuestionSource) -> tuple[ClipKind, ...]:
+def clip_kinds_of(source: QuestionSource) -> tuple[ClipKind, ...]:
     """Return the kinds of clip that a source is about: those it names, or all."""
-    return getattr(source, "kinds", tuple(ClipKind))
+    return getattr(source, "clip_kinds", tuple(ClipKind))

@@ -97,7 +97,7 @@ class AnswerTraining(lightning.LightningModule):
         self.log_dict({"gradient_norm": norm, **{f"lr/{part}": rate for part, rate in rates.items()}})
 
     def _loss(self, batch: Batch, weight: Tensor) -> Tensor:
-        hidden = self.family(batch.forest, self.family.encode(batch.visual))
+        hidden = self.family(batch.forest, self.family.see(batch.visual))
         return -(self.head.token_logprobs(self.family, batch.forest, hidden) * weight).sum()
 
     def _clip(self) -> Tensor:

@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 import torch
 
+from actdeny_train import config
 from actdeny_train.datasets.manifest import read_manifest
 from actdeny_train.errors import ConfigError
 from actdeny_train.evaluation import evaluate as evaluation
 from actdeny_train.evaluation.evaluate import find_device
-from actdeny_train.evaluation.run import Ask, EvaluateRun
+from actdeny_train.evaluation.run import Ask, EvaluateRun, grid
+from actdeny_train.evaluation.scoring import Answer
 from actdeny_train.models.batch import Batch
-from actdeny_train.models.family import Family
+from actdeny_train.questions.graph_vqa import GraphQuestions
 from actdeny_train.questions.mcq import Standard
 from actdeny_train.questions.prompts import CausalAct, Plain
+from actdeny_train.questions.yes_no import YesNoPrimary
 from actdeny_train.types import ClipKind
 from actdeny_train.video.sampling import Middle
 
@@ -37,17 +40,45 @@ def test_what_is_refused(make_run: MakeRun) -> None:
     fields = {field.name: getattr(make_run(), field.name) for field in dataclasses.fields(EvaluateRun)}
     for name in ("", "a/b", ".hidden"):
         refuse(f"name is {name!r}, but must be the plain name of a folder.", EvaluateRun, **{**fields, "name": name})
-    text = "An evaluation needs clips_per_forest of at least 1 and at least one entry under ask."
     refuse("num_workers is -1, but must be 0 or more.", EvaluateRun, **{**fields, "num_workers": -1})
-    for change in ({"clips_per_forest": 0}, {"ask": ()}):
-        refuse(text, EvaluateRun, **{**fields, **change})
+    refuse("An evaluation needs at least one entry under ask.", EvaluateRun, **{**fields, "ask": ()})
+    for name in ("clips_per_share", "tokens_per_forest", "max_new_tokens"):
+        refuse(f"{name} of an evaluation is 0, but must be at least 1.", EvaluateRun, **{**fields, name: 0})
+
+
+def test_a_grid_asks_every_setup_under_every_prompt() -> None:
+    asked = grid((Standard(), YesNoPrimary()), (Plain(), CausalAct()), count=2)
+    assert asked == tuple(
+        Ask(source=source, count=2)
+        for source in (Standard(Plain()), Standard(CausalAct()), YesNoPrimary(Plain()), YesNoPrimary(CausalAct()))
+    )
+    refuse(
+        "A grid has GraphQuestions under setups, which takes no prompt. List such a source under ask, without a grid.",
+        grid,
+        setups=(GraphQuestions(),),
+        prompts=(Plain(),),
+    )
+    refuse("A grid needs at least one entry under setups and one under prompts.", grid, setups=(), prompts=(Plain(),))
+
+
+def test_a_model_is_a_family_or_a_control(evaluate_config: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.parse(
+            config.read(evaluate_config, ["model={_target_: actdeny_train.questions.mcq.Standard}"]),
+            EvaluateRun,
+            "e.yaml",
+        )
+    assert str(caught.value) == (
+        "e.yaml: model must be a Family | Control, but its _target_ actdeny_train.questions.mcq.Standard makes a Standard. Name another "
+        "target."
+    )
 
 
 def test_the_default_is_the_released_evaluation() -> None:
     makes: dict[str, Any] = {field.name: field.default_factory for field in dataclasses.fields(EvaluateRun)}
     assert makes["frames"]() == Middle(num_frames=12)
     assert makes["ask"]() == (Ask(source=Standard(prompt=Plain())), Ask(source=Standard(prompt=CausalAct())))
-    assert all(one.count == 1 and one.kinds == tuple(ClipKind) for one in makes["ask"]())
+    assert all(one.count == 1 and one.kinds is None for one in makes["ask"]())
 
 
 def test_the_device_is_the_one_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +90,16 @@ def test_the_device_is_the_one_that_is_there(monkeypatch: pytest.MonkeyPatch) ->
         name="cuda",
     )
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert find_device("auto") == find_device("cuda") == torch.device("cuda")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert find_device("auto") == find_device("cuda") == torch.device("cuda", 0)
+    assert find_device("auto", 1) == torch.device("cuda", 1)
+    refuse(
+        "Process 2 of this machine has no CUDA device: there are 2. Start one process a device (torchrun --nproc-per-node), or set device to "
+        "cpu.",
+        find_device,
+        name="auto",
+        local_rank=2,
+    )
     assert find_device("cpu") == torch.device("cpu")
 
 
@@ -102,11 +142,10 @@ def test_bfloat16_scores_near_float32_and_is_stored_under_the_same_weights(
 def test_scores_that_are_not_finite_are_counted_as_errors(
     answer: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def score(family: Family, batch: Batch) -> list[tuple[float, ...]]:
-        bad = batch.questions[0].kind == ClipKind.PRESENCE
-        return [(float("nan") if bad else -1.0,) * len(question.answers) for question in batch.questions]
+    def answers(model: Any, batch: Batch, pairs: Any, *_: Any) -> Any:
+        return [Answer((float("nan") if q.kind == ClipKind.PRESENCE else -1.0,) * 11) for _, q in pairs], 0.0, 0.0
 
-    monkeypatch.setattr(evaluation, "score", score)
+    monkeypatch.setattr(evaluation, "answer_batch", answers)
     cell = answer(f"ask=[{STANDARD}]")["setups"]["standard"]["plain"]
     assert cell["error"] == 2 and cell["overall"]["n"] == 6
     assert cell["ap"]["value"] == 0.0, "a presence clip without an answer is not recognised"

@@ -10,7 +10,7 @@ from actdeny_train.questions.explicit_denial import ExplicitDenial
 from actdeny_train.questions.mcq import Standard
 from actdeny_train.questions.primary_distractor_removed import PrimaryDistractorRemoved
 from actdeny_train.questions.prompts import CausalAct
-from actdeny_train.questions.source import kinds_of
+from actdeny_train.questions.source import clip_kinds_of
 from actdeny_train.questions.yes_no import YesNoPrimary, YesNoRandom
 from actdeny_train.types import Clip, ClipKind
 
@@ -55,8 +55,8 @@ def test_without_the_primary_distractor_one_more_unrelated_action_stands_in_its_
 
 
 def test_presence_clips_are_not_asked_without_their_action() -> None:
-    assert kinds_of(PrimaryDistractorRemoved()) == tuple(DENIAL)
-    assert kinds_of(Standard()) == tuple(ClipKind)
+    assert clip_kinds_of(PrimaryDistractorRemoved()) == tuple(DENIAL)
+    assert clip_kinds_of(Standard()) == tuple(ClipKind)
     with pytest.raises(DataError) as error:
         PrimaryDistractorRemoved().ask(make_clip(ClipKind.PRESENCE), LABELS, seed=0)
     assert str(error.value) == (
