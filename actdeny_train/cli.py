@@ -101,6 +101,55 @@ def export(argv: Sequence[str] | None = None) -> int:
     return _run(tool, parser, argv)
 
 
+def export_benchmark(argv: Sequence[str] | None = None) -> int:
+    """``tools/export_benchmark.py CONFIG OUT [key=value ...] [--format NAME ...] [--name NAME]``"""
+    parser = argparse.ArgumentParser(
+        description="Write the questions of an evaluation for other harnesses: lmms-eval, VLMEvalKit, the Hugging Face Hub."
+    )
+    parser.add_argument("config", type=Path, help="YAML file of an evaluation, see configs/evaluate/")
+    parser.add_argument("out", type=Path, help="folder to make; each format has a folder of its own in it")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="values that replace those of the file")
+    formats = ("lmms_eval", "vlmevalkit", "hf")
+    parser.add_argument("--format", action="append", choices=formats, help="default: all of them")
+    parser.add_argument("--name", default="ActDeny", help="beginning of the tasks' names; default: ActDeny")
+
+    def tool(arguments: argparse.Namespace) -> None:
+        from actdeny_train.evaluation.evaluate import find_questions
+        from actdeny_train.evaluation.run import EvaluateRun
+        from actdeny_train.export.benchmark.export import export_benchmark as write
+
+        run = config.parse(config.read(arguments.config, arguments.overrides), EvaluateRun, str(arguments.config))
+        data = run.data.build()
+        data.prepare_data()
+        clips = data.usable(run.split)
+        questions = find_questions(run, data, clips)
+        asked = [question for clip in clips for question in questions.about(clip)]
+        named = {"formats": arguments.format} if arguments.format else {}
+        for folder in write(clips, asked, arguments.out, video_root=data.root, name=arguments.name, **named):
+            print(f"exported: {folder}")
+
+    return _run(tool, parser, argv)
+
+
+def report(argv: Sequence[str] | None = None) -> int:
+    """``tools/report.py RUN [RUN ...] --out FILE [--markdown FILE] [--latex FILE]``"""
+    parser = argparse.ArgumentParser(
+        description="One HTML page about evaluations: tables, plots, comparison with the first one, clips that fooled the model."
+    )
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder of an evaluation: runs/<name>")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="HTML file to write")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="the tables in Markdown, too")
+    parser.add_argument("--latex", type=Path, metavar="FILE", help="the tables in LaTeX, too")
+
+    def tool(arguments: argparse.Namespace) -> None:
+        from actdeny_train.report.html import write_report
+
+        page = write_report(arguments.runs, arguments.out, markdown=arguments.markdown, latex=arguments.latex)
+        print(f"report: {page}")
+
+    return _run(tool, parser, argv)
+
+
 def check_configs(argv: Sequence[str] | None = None) -> int:
     """``python -m actdeny_train.cli [FILE ...]``: check configs (all of ``configs/`` by default) without running them."""
     parser = argparse.ArgumentParser(description="Bind every _target_ of configs against its signature.")
