@@ -1,0 +1,11 @@
+"""See ``python tools/export_benchmark.py --help``."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from actdeny_train.cli import export_benchmark
+
+if __name__ == "__main__":
+    sys.exit(export_benchmark())
