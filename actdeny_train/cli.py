@@ -73,7 +73,9 @@ def evaluate(argv: Sequence[str] | None = None) -> int:
         values = config.read(arguments.config, arguments.overrides)
         run = config.parse(values, EvaluateRun, str(arguments.config))
         if arguments.freeze:
-            print(f"{freeze(run, arguments.freeze)} questions: {arguments.freeze} (ask them with questions_file={arguments.freeze})")
+            print(
+                f"{freeze(run, arguments.freeze)} questions: {arguments.freeze} (ask them with questions_file={arguments.freeze})"
+            )
             return
         summary = answer(run, values=values)
         if summary:  # the first of several processes
@@ -167,12 +169,18 @@ def check_configs(argv: Sequence[str] | None = None) -> int:
 def benchmark(argv: Sequence[str] | None = None) -> int:
     """``tools/benchmark.py NAME``"""
     parser = argparse.ArgumentParser(description="Measure, and print one JSON object.")
-    parser.add_argument("name", choices=["tree"], help="tree: a forest against one question a sequence")
+    parser.add_argument(
+        "name",
+        choices=["tree", "grid"],
+        help="tree: a training step on a forest against one question a sequence; grid: scoring six setups under two prompts",
+    )
 
     def tool(arguments: argparse.Namespace) -> None:
-        from actdeny_train.training.tree_benchmark import measure
+        from actdeny_train.evaluation import grid_benchmark
+        from actdeny_train.training import tree_benchmark
 
-        print(json.dumps(measure(), indent=2))
+        figures = tree_benchmark.measure() if arguments.name == "tree" else grid_benchmark.measure()
+        print(json.dumps(figures, indent=2))
 
     return _run(tool, parser, argv)
 
