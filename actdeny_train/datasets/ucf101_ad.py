@@ -119,6 +119,11 @@ class ReleasedQuestions:
     setup: Literal["standard", "explicit_denial", "primary_distractor_removed"] = "standard"
     prompt: Prompt = field(default_factory=Plain)
 
+    @property
+    def clip_kinds(self) -> tuple[ClipKind, ...]:
+        """Kinds of clip that the files have this setup for."""
+        return tuple(kind for kind in ClipKind if kind.is_denial or self.setup == "standard")
+
     def ask(self, clip: Clip, labels: LabelSet, *, seed: int, index: int = 0) -> Question:
         """Return the clip's question. Raises DataError if the files have none."""
         if not clip.kind.is_denial and self.setup != "standard":
