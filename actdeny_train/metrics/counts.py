@@ -4,7 +4,8 @@ Shapes: C sources, R rows (what is counted), D draws; the last axis is always (h
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,29 +14,48 @@ from actdeny_train.types import ParseStatus, Prediction
 
 Counts = npt.NDArray[np.int64]
 Rates = npt.NDArray[np.float64]
-Marks = Iterable[tuple[str, bool]]
+Row = TypeVar("Row", bound=Hashable)
 
 
 def count_by_source(
-    predictions: Sequence[Prediction], rows: Sequence[str], marks: Callable[[Prediction], Marks]
+    predictions: Sequence[Prediction],
+    rows: Sequence[Row],
+    marks: Callable[[Prediction], Iterable[tuple[Row, bool]]],
 ) -> Counts:
     """Return counts (C, R, 2), sources in alphabetical order.
 
     ``marks`` gives (row, hit) for each row in which a prediction is a trial.
     """
-    sources = {source: c for c, source in enumerate(sorted({p.source for p in predictions}))}
+    return count_marks(
+        ((p.source, row, hit) for p in predictions for row, hit in marks(p)), sources_of(predictions), rows
+    )
+
+
+def count_marks(marks: Iterable[tuple[str, Row, bool]], sources: Sequence[str], rows: Sequence[Row]) -> Counts:
+    """Return counts (C, R, 2) of (source, row, hit) marks, in the order of ``sources`` and ``rows``."""
+    clusters = {source: c for c, source in enumerate(sources)}
     places = {row: r for r, row in enumerate(rows)}
-    counts = np.zeros((len(sources), len(rows), 2), dtype=np.int64)
-    for prediction in predictions:
-        for row, hit in marks(prediction):
-            counts[sources[prediction.source], places[row]] += (hit, 1)
-    return counts
+    flat = np.array(
+        [2 * (clusters[source] * len(rows) + places[row]) + bool(hit) for source, row, hit in marks], dtype=np.int64
+    )
+    misses_and_hits = np.bincount(flat, minlength=2 * len(sources) * len(rows)).reshape(len(sources), len(rows), 2)
+    hits = misses_and_hits[..., 1]
+    return np.stack([hits, misses_and_hits.sum(axis=-1)], axis=-1).astype(np.int64)
+
+
+def sources_of(predictions: Iterable[Prediction]) -> list[str]:
+    """Return the sources in the order of counts: alphabetical."""
+    return sorted({p.source for p in predictions})
 
 
 def divide(counts: Counts) -> Rates:
     """Return hits / trials of counts (..., 2); NaN where there is no trial. NaN stays inside: estimates hold None instead."""
-    hits, trials = counts[..., 0], counts[..., 1]
-    return np.divide(hits, trials, out=np.full(trials.shape, np.nan), where=trials > 0)
+    return ratio(counts[..., 0], counts[..., 1])
+
+
+def ratio(part: Counts | Rates, whole: Counts | Rates) -> Rates:
+    """Return part / whole of arrays of one shape; NaN where the whole is 0."""
+    return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
 
 
 def count_statuses(predictions: Iterable[Prediction]) -> dict[str, int]:

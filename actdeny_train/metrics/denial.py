@@ -41,15 +41,15 @@ def denial_accuracy(predictions: Sequence[Prediction]) -> dict[str, Estimate]:
     primary distractor among those. Predictions without a choice are not right and stay in n. Raises DataError on a
     prediction whose kind is no kind of clip.
     """
-    return _estimates(count_by_source(predictions, ROWS, _marks).sum(axis=0))
+    return estimates_of_counts(count_by_source(predictions, ROWS, denial_marks).sum(axis=0))
 
 
 def denial_estimates(
     predictions: Sequence[Prediction], *, num_draws: int = NUM_DRAWS, seed: int = 0
 ) -> dict[str, Estimate]:
     """Return ``denial_accuracy`` with percentile 95 % intervals over resampled sources."""
-    counts = count_by_source(predictions, ROWS, _marks)
-    return add_intervals(_estimates(counts.sum(axis=0)), counts, denial_rates, num_draws=num_draws, seed=seed)
+    counts = count_by_source(predictions, ROWS, denial_marks)
+    return add_intervals(estimates_of_counts(counts.sum(axis=0)), counts, denial_rates, num_draws=num_draws, seed=seed)
 
 
 def denial_rates(counts: Counts) -> dict[str, Rates]:
@@ -68,14 +68,20 @@ def _pool(counts: Counts, rows: Sequence[str]) -> Counts:
     return counts[..., [ROWS.index(row) for row in rows], :].sum(axis=-2)
 
 
-def _marks(prediction: Prediction) -> Iterator[tuple[str, bool]]:
+def clip_kind(prediction: Prediction) -> ClipKind:
+    """Return the kind of the prediction's clip. Raises DataError on a question of another kind, such as one about the graph."""
     try:
-        kind = ClipKind(prediction.kind)
+        return ClipKind(prediction.kind)
     except ValueError:
         raise DataError(
             f"Prediction {prediction.question_id!r} of setup {prediction.setup!r} has kind {prediction.kind!r}, but denial metrics "
             f"need a kind of clip ({', '.join(ClipKind)}). Use metrics.accuracy for setups whose questions deny nothing."
         ) from None
+
+
+def denial_marks(prediction: Prediction) -> Iterator[tuple[str, bool]]:
+    """Give (row of ``ROWS``, hit) for each row in which a prediction is a trial. Raises DataError as ``clip_kind`` does."""
+    kind = clip_kind(prediction)
     yield kind, prediction.is_right
     choice, none_choice, distractor = prediction.choice, prediction.none_choice, prediction.primary_distractor
     if not kind.is_denial:
@@ -88,8 +94,8 @@ def _marks(prediction: Prediction) -> Iterator[tuple[str, bool]]:
         yield "primary_distractor", choice == distractor
 
 
-def _estimates(counts: Counts) -> dict[str, Estimate]:
-    """Return the metrics of counts (R, 2) with their n and reasons."""
+def estimates_of_counts(counts: Counts) -> dict[str, Estimate]:
+    """Return the metrics of counts (R, 2) over ``ROWS`` with their n and reasons."""
     trials = {name: int(_pool(counts, rows)[1]) for name, rows in POOLS.items()}
     trials["hm"] = trials["overall"]
     unknown = int(counts[ROWS.index(ClipKind.DENIAL), 1])
@@ -135,7 +141,7 @@ class DenialAccuracy(torchmetrics.Metric):
 
     def update(self, predictions: Sequence[Prediction]) -> None:
         """Add the predictions of a batch. Raises DataError as ``denial_accuracy`` does."""
-        counts = count_by_source(predictions, ROWS, _marks).sum(axis=0)
+        counts = count_by_source(predictions, ROWS, denial_marks).sum(axis=0)
         statuses = count_statuses(predictions)
         self.counts += torch.from_numpy(counts).to(self.counts.device)
         self.statuses += torch.tensor([statuses[name] for name in STATUSES], device=self.statuses.device)
@@ -143,6 +149,6 @@ class DenialAccuracy(torchmetrics.Metric):
     def compute(self) -> dict[str, Any]:
         """Return the metrics of all predictions as ``Estimate.to_json`` gives them, and the number of each status but ok."""
         # Plain dicts, because torchmetrics walks through results and refuses frozen dataclasses.
-        estimates = _estimates(self.counts.cpu().numpy())
+        estimates = estimates_of_counts(self.counts.cpu().numpy())
         statuses = dict(zip(STATUSES, self.statuses.tolist(), strict=True))
         return {**{name: estimate.to_json() for name, estimate in estimates.items()}, **statuses}

@@ -7,11 +7,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A rate in [0, 1] or a mean of rates.
+    """A rate in [0, 1], a mean of rates, or a statistic with a range of its own (a correlation, d').
 
     ``value`` is None where the metric is undefined (never 0, never NaN). ``low`` and ``high`` bound the interval; both are None
-    where there is none. ``n`` counts the predictions behind the value. ``reason`` tells why the value or the interval is
-    missing; a value whose interval was not asked for has none.
+    where there is none. ``n`` counts the predictions behind the value (classes, where it is a mean over classes). ``reason``
+    tells why the value or the interval is missing, or which predictions could not count; a value whose interval was not asked
+    for has none.
     """
 
     value: float | None
