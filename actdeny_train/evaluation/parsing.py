@@ -76,17 +76,13 @@ def _decide(statements: Sequence[_Statement], reply: str) -> int | None:
     return None if denied or disputed else last.choice
 
 
-_TAG = re.compile(
-    r"(?i)(?:<\s?|◁|\[(?=/?think\]))(/?)\s?(think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis)\s?[>▷\]]"
-)
+_TAG = re.compile(r"(?i)(?:<\s?|◁|\[(?=/?think\]))(/?)\s?(think(?:ing)?|thoughts?|reason(?:ing)?|analysis)\s?[>▷\]]")
 _INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff\u20e3]")
 _QUOTES = str.maketrans("“”„‟«»‘’‚‛´", '""""""' + "'" * 5)
 _BOLD = re.compile(r"(?<![*_\w])(?:\*{1,3}|__) ?([0-9]{1,4}|[A-Za-z])([.):]?) ?(?:\*{1,3}|__)(?![*_\w])")
 _MARKUP = re.compile(r"(?i)\*|`|__|~~|</?(?:b|i|u|em|strong|p|br|span|div|center)\s?/?>")
 _TOKEN = r"<[|｜][^|｜<>\n]{1,60}[|｜]>|<(?:s|bos|start_of_turn)>"
-_END_OF_TURN = re.compile(
-    r"(?i)<[|｜][^|｜<>]{0,30}(?:end|eo[tsm]|start)[^|｜<>]{0,30}[|｜]>|</s>|<(?:eos|end_of_turn)>"
-)
+_END_OF_TURN = re.compile(r"(?i)<[|｜][^|｜<>]{0,30}(?:end|eo[tsm]|start)[^|｜<>]{0,30}[|｜]>|<(?:/s|eos|end_of_turn)>")
 _OPENING = re.compile(rf"(?i)\A\s*(?:(?:{_TOKEN})\s*)*(?:(?:assistant|model)[ \t]*[:\n>]+)?")
 
 
@@ -156,7 +152,7 @@ _STRONG = re.compile(
     rf"|(?:\b(?:{_NOUN}|ans|(?:best|closest) (?:match|fit)|response|reply|output|prediction|selection|solution|ответ)"
     r"(?: (?:corrett\w|correct\w{0,3}|exact\w|giusta|juste|final\w{0,2}|number|letter|choice|option))?"
     r"(?: (?:to|for|in|that|which|from|among|of) [^.:;\n]{1,80}?)?|答案|回答|答え|正解|정답|답)"
-    r"""["')\]⟧]{0,2} ?(?:[:=\n]|[-–—→>](?= )|\.(?= ?(?-i:[0-9A-Z])\b)|(?P<neg>isn't|is not|cannot be|can't be|is never)\b"""
+    r"""["')\]⟧]{0,2} ?(?:[:=\n]|[-–—→>](?= )|(?<=\] )|\.(?= ?(?-i:[0-9A-Z])\b)|(?P<neg>isn't|is not|cannot be|can't be|is never)\b"""
     r"|\b(?:is|(?:would|should|must|has to|will|seems to|appears to) be|ist|è|es|est|é|är|jest)\b|[是为為は은는])"
     rf"{_SURELY}(?:[ \n:=]|[-–—→>] ){{0,4}}|\b(?:i|we)(?:'d|'ll| would| will| must| have to)?(?: therefore| thus)? "
     r"(?:choose|select|pick|go with|opt for|chose|selected|answer)(?: with)?:? "
@@ -305,7 +301,8 @@ class _Reader:
         if not wrapped and not self.is_yes_no and (label.islower() or label == "I"):
             after = _AFTER_WORDLIKE
         index, named = self._index(label), self._named(line)
-        if not after.match(line) and not (wrapped and after is _AFTER_STRONG) and not (named and label.isdecimal()):
+        captioned = named and (label.isdecimal() or index in named)
+        if not (captioned or after.match(line) or (wrapped and after is _AFTER_STRONG)):
             return None
         return None if named and index not in named else index, found.end()
 
