@@ -9,7 +9,7 @@ import torch
 from huggingface_hub import HfApi, snapshot_download
 from huggingface_hub.errors import HTTPError, StrictDataclassError
 from safetensors import SafetensorError
-from transformers import AutoConfig
+from transformers import AutoConfig, PreTrainedConfig
 from transformers.utils import logging as transformers_logging
 
 from actdeny_train.errors import CheckpointError
@@ -78,10 +78,11 @@ def load_model(cls: Any, model_type: str, folder: Path, dtype: torch.dtype) -> A
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
     try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        if config.model_type != model_type:
+        found = str(PreTrainedConfig.get_config_dict(folder, local_files_only=True)[0].get("model_type"))
+        if found != model_type:
+            AutoConfig.from_pretrained(folder, trust_remote_code=False)  # says so where it is a type that nobody knows
             raise CheckpointError(
-                f"{folder} is a checkpoint of model type {config.model_type!r}, but this family loads {model_type!r}. "
+                f"{folder} is a checkpoint of model type {found!r}, but this family loads {model_type!r}. "
                 "Choose the family that belongs to the checkpoint (key model._target_), or another model.checkpoint."
             )
         model, info = cls.from_pretrained(
