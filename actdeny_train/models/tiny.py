@@ -5,7 +5,8 @@ processor classes, and weights drawn from a seed, saved in the official layout a
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def load(
 ) -> qwen2_5_vl.Qwen25VL:
     """Make (once, under ``root``) and load a random Qwen2.5-VL. ``tokens_per_frame`` 4 is a 56 x 56 px frame, 64 is 224 x 224."""
     key = hashlib.sha256(
-        repr((seed, asdict(size), CHAT_TEMPLATE, INITIALIZER_RANGE, _corpus(), _sentences())).encode()
+        repr((seed, asdict(size), CHAT_TEMPLATE, INITIALIZER_RANGE, corpus(), sentences())).encode()
     ).hexdigest()[:12]
     folder = Path(root) / f"qwen2_5_vl_{key}"
     if not folder.is_dir():
@@ -89,13 +90,20 @@ def load(
 
 def build(folder: Path, seed: int = 0, size: TinySize = TinySize()) -> None:
     """Write a random checkpoint in the official layout. A killed build leaves no folder of this name."""
+    with new_folder(folder) as made:
+        processor = _processor(size.vocab_size)
+        _model(processor.tokenizer, seed, size).save_pretrained(made)
+        processor.save_pretrained(made)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Give a folder to write into, which gets its name when all is written. An earlier folder of this name stays."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as work:
         made = Path(work) / folder.name
         made.mkdir()
-        processor = _processor(size.vocab_size)
-        _model(processor.tokenizer, seed, size).save_pretrained(made)
-        processor.save_pretrained(made)
+        yield made
         try:
             made.rename(folder)
         except OSError:
@@ -103,7 +111,7 @@ def build(folder: Path, seed: int = 0, size: TinySize = TinySize()) -> None:
                 raise
 
 
-def _corpus() -> list[str]:
+def corpus() -> list[str]:
     """All words that the benchmark uses, so that a small vocabulary covers them with few tokens."""
     labels = load_ucf101()
     lines = [Plain().render(), render(full()), *labels.descriptions.values()]
@@ -112,14 +120,14 @@ def _corpus() -> list[str]:
     return lines
 
 
-def _sentences() -> list[str]:
+def sentences() -> list[str]:
     """The captions of the benchmark, the none choice, and the sentences of its prompts; longer ones first."""
-    sentences = {*load_ucf101().descriptions.values(), WORDING["none_option"], Plain().render().strip(), INSTRUCTION}
-    return sorted(sentences, key=lambda sentence: (-len(sentence), sentence))
+    found = {*load_ucf101().descriptions.values(), WORDING["none_option"], Plain().render().strip(), INSTRUCTION}
+    return sorted(found, key=lambda sentence: (-len(sentence), sentence))
 
 
 def _processor(vocab_size: int) -> Qwen2_5_VLProcessor:
-    tokenizer = _tokenizer(_corpus(), vocab_size)
+    tokenizer = make_tokenizer(vocab_size)
     size = {"shortest_edge": 56 * 56, "longest_edge": 448 * 448}
     return Qwen2_5_VLProcessor(
         image_processor=Qwen2VLImageProcessor(size=size),
@@ -129,22 +137,24 @@ def _processor(vocab_size: int) -> Qwen2_5_VLProcessor:
     )
 
 
-def _tokenizer(lines: Iterable[str], vocab_size: int) -> Qwen2Tokenizer:
+def make_tokenizer(vocab_size: int, plain_tokens: Sequence[str] = ()) -> Qwen2Tokenizer:
+    """Train a byte-level tokenizer of ``vocab_size`` tokens; special, plain and sentence tokens come on top, in this order."""
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     bpe.train_from_iterator(
-        lines, trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=alphabet, show_progress=False)
+        corpus(), trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=alphabet, show_progress=False)
     )
     trained = _trained(bpe)
     tokenizer = Qwen2Tokenizer(
         vocab=trained[0], merges=trained[1], eos_token="<|im_end|>", pad_token="<|endoftext|>", unk_token=None
     )
     tokenizer.add_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
+    tokenizer.add_tokens([AddedToken(token, normalized=False) for token in plain_tokens])
     # Whole sentences as single tokens: an eleven-choice question is then 46 tokens instead of 280, and a tiny model learns to
     # look its choices up.
-    tokenizer.add_tokens([AddedToken(sentence, rstrip=True, normalized=False) for sentence in _sentences()])
+    tokenizer.add_tokens([AddedToken(sentence, rstrip=True, normalized=False) for sentence in sentences()])
     return tokenizer
 
 

@@ -59,8 +59,8 @@ class Ovis25Config(PreTrainedConfig):
     model_type = MODEL_TYPE
     sub_configs: ClassVar = {"llm_config": Qwen3Config, "vit_config": VisionConfig}
 
-    llm_config: dict[str, Any] | PreTrainedConfig | None = None
-    vit_config: dict[str, Any] | PreTrainedConfig | None = None
+    llm_config: Any = None
+    vit_config: Any = None
     visual_vocab_size: int = 65536
     """Rows of the visual embedding table, the indicators among them."""
     conversation_formatter_class: str = "Qwen3ConversationFormatter"
@@ -78,7 +78,6 @@ class Ovis25Config(PreTrainedConfig):
     def to_diff_dict(self) -> dict[str, Any]:
         """Return what config.json holds: the official names, and the older spellings that the official code reads."""
         fields = super().to_diff_dict()
-        assert isinstance(self.llm_config, PreTrainedConfig) and isinstance(self.vit_config, PreTrainedConfig)
         for name, config in (("llm_config", self.llm_config), ("vit_config", self.vit_config)):
             fields[name] = config.to_diff_dict()
         # The official code runs on transformers 4.51, which would take its own defaults for what only the new names tell.

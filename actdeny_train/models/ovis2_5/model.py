@@ -4,6 +4,7 @@ A visual token is no vector of the tower but a distribution over a visual vocabu
 table's rows under it. Shapes: N patches, V visual tokens (N / 4), K words of the visual vocabulary, D width of the language model.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ class VisualTokenizer(nn.Module):
     """Tower and head: frames to distributions over the visual vocabulary."""
 
     gradient_checkpointing = False
+    _gradient_checkpointing_func: Callable[..., Tensor]
 
     def __init__(self, config: Ovis25Config) -> None:
         super().__init__()
@@ -127,7 +129,9 @@ class Ovis25Model(PreTrainedModel):
         **kwargs: Any,
     ) -> CausalLMOutputWithPast:
         """Return ``logits`` (B, L, vocabulary) of official inputs and, with ``labels`` (-100: not predicted), the mean ``loss``."""
-        visual = None if pixel_values is None else self.visual_embeds(pixel_values, grid_thws)
+        visual = None
+        if pixel_values is not None and grid_thws is not None:
+            visual = self.visual_embeds(pixel_values, grid_thws)
         out = self.llm(inputs_embeds=self.merge(input_ids, visual), attention_mask=attention_mask, **kwargs)
         loss = None
         if labels is not None:
