@@ -178,13 +178,13 @@ def test_a_dry_run_prints_the_plan_of_the_published_settings(
     assert list(tmp_path.iterdir()) == [], "a dry run writes nothing"
 
 
-def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+def wait_for(folder: Path, pattern: str, process: subprocess.Popen[bytes]) -> None:
     for _ in range(600):
-        if path.exists():
+        if any(folder.glob(pattern)):
             return
         assert process.poll() is None, "the process ended before it could be killed"
         time.sleep(0.1)
-    raise AssertionError(f"{path} never came")
+    raise AssertionError(f"{folder / pattern} never came")
 
 
 def start(tool: str, *arguments: object) -> subprocess.Popen[bytes]:
@@ -195,11 +195,11 @@ def start(tool: str, *arguments: object) -> subprocess.Popen[bytes]:
 @pytest.mark.slow
 def test_an_evaluation_killed_in_mid_work_holds_the_same_lines(evaluate_config: Path, tmp_path: Path) -> None:
     folder = tmp_path / "runs"
-    assert start("evaluate.py", evaluate_config, "name=whole").wait() == 0
-    process = start("evaluate.py", evaluate_config)
-    wait_for(folder / "run" / "predictions.jsonl", process)
+    assert start("evaluate.py", evaluate_config, "name=whole", "clips_per_share=1").wait() == 0
+    process = start("evaluate.py", evaluate_config, "clips_per_share=1")
+    wait_for(folder / "run", "predictions.part-*.jsonl", process)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL and not (folder / "run" / "metrics.json").exists()
-    assert start("evaluate.py", evaluate_config).wait() == 0
+    assert start("evaluate.py", evaluate_config, "clips_per_share=1").wait() == 0
     ours, theirs = ((folder / name / "predictions.jsonl").read_bytes().splitlines() for name in ("run", "whole"))
     assert sorted(ours) == sorted(theirs) and len(set(ours)) == len(ours)
