@@ -103,7 +103,7 @@ class Gallery:
 
 
 def make_gallery(run: SavedRun) -> Gallery:
-    """Return up to ``NUM_SHOWN`` wrong answers to denial setups, balanced over classes, then over setups, the surest of each."""
+    """Return up to ``NUM_SHOWN`` wrong answers to denial setups, balanced over classes, kinds of error and setups, the surest of each."""
     wrong = [p for p in run.predictions if not p.is_right and _is_denial(run, p)]
     absent = [name for name in (QUESTIONS, CLIPS) if name in run.missing]
     if absent:
@@ -135,8 +135,9 @@ def make_gallery(run: SavedRun) -> Gallery:
 
 
 def choose_wrong(wrong: Sequence[Prediction], most: int) -> list[Prediction]:
-    """Return at most ``most`` predictions, one after the other: of the class that was chosen least, then of the setup and prompt and of
-    the clip that were, the one with the highest confidence; of equals the first by id. Their order does not matter.
+    """Return at most ``most`` predictions, one after the other: of the class that was chosen least, then of the kind of error, of the
+    setup and prompt, and of the clip that were, the one with the highest confidence; of equals the first by id. Their order does not
+    matter.
     """
     times: Counter[tuple[str, ...]] = Counter()
     left = sorted(wrong, key=lambda p: (-(confidence(p) or 0.0), p.question_id))
@@ -149,7 +150,7 @@ def choose_wrong(wrong: Sequence[Prediction], most: int) -> list[Prediction]:
 
 
 def _parts(p: Prediction) -> list[tuple[str, ...]]:
-    return [("class", p.action), ("cell", p.setup, p.prompt), ("clip", *p.clip_ids)]
+    return [("class", p.action), ("error", error_kind(p)), ("cell", p.setup, p.prompt), ("clip", *p.clip_ids)]
 
 
 def probabilities(p: Prediction) -> tuple[float, ...]:

@@ -107,8 +107,9 @@ def _page(runs: Sequence[SavedRun], compared: Sequence[comparisons.Compared]) ->
                 (
                     plots.class_points(runs, (setup, prompt)),
                     plots.chosen_places(runs, (setup, prompt)),
+                    plots.none_places(runs, (setup, prompt)),
                     plots.risk_coverage(runs, (setup, prompt)),
-                    *(plots.reliability(runs, (setup, prompt), side) for side in SIDES),
+                    plots.reliability(runs, (setup, prompt)),
                 )
             ),
             "tables": [

@@ -1,5 +1,6 @@
 """The charts of a report: which numbers of ``metrics.json`` stand in which drawing. Runs are series, in the same style everywhere."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,43 +57,63 @@ def class_points(runs: Sequence[SavedRun], name: CellName) -> Chart | None:
 
 def chosen_places(runs: Sequence[SavedRun], name: CellName) -> Chart | None:
     """Return how often each place was chosen."""
-    found = [(run, _part(run, name, "positions") or []) for run in runs]
-    num_places = max(len(rows) for _, rows in found)
-    if not num_places:
+    found = _places(runs, name, "positions", "chosen")
+    if found is None:
         return None
+    num_places = len(found[0])
+    label = f"Share of choices by place, {num_places} places"
+    drawn = svg.bars(label, _numbers(num_places), found, y_title="chosen, %", line=1 / num_places)
+    return Chart("Choice by place", f"Dashed: {percent(1 / num_places)} %, all places alike.", drawn)
+
+
+def none_places(runs: Sequence[SavedRun], name: CellName) -> Chart | None:
+    """Return how often a denial clip was denied, by the place of the none choice."""
+    found = _places(runs, name, "positions_none", "right")
+    if found is None:
+        return None
+    label = f"Share of denial clips denied by place of the none choice, {len(found[0])} places"
+    drawn = svg.bars(label, _numbers(len(found[0])), found, y_title="denied, %")
+    return Chart("Denied, by place of the none choice", "Denial clips.", drawn)
+
+
+def _places(runs: Sequence[SavedRun], name: CellName, part: str, key: str) -> list[list[svg.Mark]] | None:
+    """Return a bar for each run and place, or None if no run has places."""
+    found = [(run, _part(run, name, part) or []) for run in runs]
+    num_places = max(len(rows) for _, rows in found)
     absent = Estimate(None, None, None, 0, "no such place")
     series = [
         [
-            _mark(f"{run.label}: place {i + 1}", Estimate.from_json(rows[i]["chosen"]) if i < len(rows) else absent)
+            _mark(f"{run.label}: place {i + 1}", Estimate.from_json(rows[i][key]) if i < len(rows) else absent)
             for i in range(num_places)
         ]
         for run, rows in found
     ]
-    places = [str(i + 1) for i in range(num_places)]
-    label = f"Share of choices by place, {num_places} places"
-    drawn = svg.bars(label, places, series, y_title="chosen, %", line=1 / num_places)
-    return Chart("Choice by place", f"Dashed: {percent(1 / num_places)} %, all places alike.", drawn)
+    return series if num_places else None
 
 
-def reliability(runs: Sequence[SavedRun], name: CellName, side: str) -> Chart | None:
-    """Return how often the none choice was right, over its probability, on the clips of a side."""
-    series = [
-        [
-            svg.Point(
-                b["mean_p"],
-                b["rate"],
-                f"{run.label}: p {percent(b['mean_p'])} %, rate {percent(b['rate'])} %, n {b['n']:,}",
-            )
-            for b in (_part(run, name, "abstention") or {}).get("reliability", {}).get(side, [])
-            if b["mean_p"] is not None and b["rate"] is not None
-        ]
-        for run in runs
-    ]
+def _numbers(num_places: int) -> list[str]:
+    return [str(i + 1) for i in range(num_places)]
+
+
+def reliability(runs: Sequence[SavedRun], name: CellName) -> Chart | None:
+    """Return how often the none choice was right over its probability, denial and presence clips of each bin pooled."""
+    series = []
+    for run in runs:
+        sides = (_part(run, name, "abstention") or {}).get("reliability", {})
+        bins: dict[float, list[dict[str, Any]]] = defaultdict(list)
+        for b in (b for side in sides.values() for b in side):
+            bins[b["low"]].append(b)
+        points = []
+        for low in sorted(bins):
+            n = sum(b["n"] for b in bins[low])
+            p, rate = (sum(b["n"] * b[key] for b in bins[low]) / n for key in ("mean_p", "rate"))
+            points.append(svg.Point(p, rate, f"{run.label}: p {percent(p)} %, right {percent(rate)} %, n {n:,}"))
+        series.append(points)
     if not any(series):
         return None
-    label = f"Reliability of p(none) on {side} clips"
-    drawn = svg.scatter(label, series, x_title="mean p(none), %", y_title="rate, %", lines=True, diagonal=True)
-    return Chart(f"Reliability of p(none), {side} clips", "", drawn)
+    label = "Reliability of p(none): how often the none choice is right, over its probability"
+    drawn = svg.scatter(label, series, x_title="mean p(none), %", y_title="none is right, %", lines=True, diagonal=True)
+    return Chart("Reliability of p(none)", "Denial and presence clips together. On the line: as sure as right.", drawn)
 
 
 def risk_coverage(runs: Sequence[SavedRun], name: CellName) -> Chart | None:
@@ -116,6 +137,8 @@ def answer_stacks(runs: Sequence[SavedRun], name: CellName, side: str) -> Chart 
     rows = []
     for run in runs:
         shares = _part(run, name, f"answers_on_{side}") or {}
+        if shares.get("none", {}).get("value") is None:  # yes/no questions: only responses without a choice are told
+            continue
         parts = [
             (f"answer-{key}", estimate.value, f"{ANSWER_TITLES[key]}: {percent(estimate.value)} % of {estimate.n:,}")
             for key in ANSWER_TITLES

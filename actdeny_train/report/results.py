@@ -80,7 +80,7 @@ def abstention(runs: Sequence[SavedRun]) -> Table | None:
     ]
     caption = (
         f"{INTERVAL}, n. AUROC of p(none): denial against presence clips, 0.5 is chance. AURC: area under risk over coverage, lower is "
-        "better. ECE: expected calibration error of p(none), 0 is best."
+        "better. ECE: calibration error of p(none), 0 is best; where the none choice is always right, or never, the mean distance to that."
     )
     title = "Certainty"
     return _cells_table("abstention", title, caption, runs, columns, lambda cell: cell.get("abstention"))
@@ -186,7 +186,7 @@ def cost(runs: Sequence[SavedRun]) -> Table | None:
         "num_questions": "questions",
         "num_tokens": "tokens",
         "num_tokens_alone": "one by one",
-        "saved": "saved",
+        "saved": "times fewer",
         "decode_s": "decode s",
         "prepare_s": "prepare s",
         "encode_s": "encode s",
@@ -208,13 +208,13 @@ def cost(runs: Sequence[SavedRun]) -> Table | None:
 def _cost(values: Mapping[str, Any], keys: Iterable[str]) -> list[Content]:
     def written(key: str) -> Content:
         if key == "saved":
-            return f"{values['num_tokens_alone'] / values['num_tokens']:.1f} ×" if values.get("num_tokens") else None
+            return values["num_tokens_alone"] / values["num_tokens"] if values.get("num_tokens") else None
         value = values.get(key)
         if value is None or key.startswith("num_"):
             return value
         if key == "devices":
             return ", ".join(value)
-        return f"{value / 60:,.1f}" if key in ("wall_s", "process_s") else f"{value:,.1f}"
+        return float(value) / (60 if key in ("wall_s", "process_s") else 1)
 
     return [written(key) for key in keys]
 

@@ -43,7 +43,7 @@ def write_content(content: Content, column: Column, notes: Footnotes, *, stacked
         assert column.unit != "text" and column.unit != "p", f"an estimate in column {column.key} of unit {column.unit}"
         return format_estimate(content, notes, unit=column.unit, stacked=stacked)
     if column.unit == "text":
-        return f"{content:,}"
+        return f"{content:,}" if isinstance(content, int) else f"{content:,.1f}"
     return format_p(content) if column.unit == "p" else format_number(content, column.unit)
 
 

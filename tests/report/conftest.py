@@ -25,7 +25,6 @@ from actdeny_train.questions.prompts import CausalAct, Plain
 from actdeny_train.questions.source import clip_kinds_of
 from actdeny_train.questions.yes_no import YesNoPrimary, YesNoRandom
 from actdeny_train.types import Clip, ParseStatus, Prediction, Question
-from tests.report import details
 
 FRAMES = (0, 1, 3, 4, 6, 7)
 
@@ -102,7 +101,6 @@ def write_run(
         answer(q, by_id[q.clip_ids[0]], skill=skill, name=folder.name, generated=generated) for q in questions
     ]
     summary = summarise(predictions, num_draws=200)
-    details.add(summary, predictions)
     summary["clips"] = {"split": "test", "used": len(clips), "quarantined": 1}
     write_questions(folder / "questions.jsonl", questions)
     write_manifest(folder / "clips.jsonl", clips)

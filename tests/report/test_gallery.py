@@ -86,16 +86,22 @@ def test_classes_are_balanced_whatever_the_order(
         assert all(count - shown[other] <= 1 for other in available if shown[other] < available[other])
 
 
-def test_the_surest_comes_first_and_each_setup_has_its_turn() -> None:
-    def sure(name: str, p: float, setup: str = "standard", clip: str = "c") -> Prediction:
+def test_kinds_of_error_and_setups_have_their_turn_and_the_surest_comes_first() -> None:
+    def sure(name: str, p: float, clip: str, setup: str = "standard", **values: Any) -> Prediction:
         rest = math.log((1 - p) / 2)
-        return prediction(question_id=name, setup=setup, clip_ids=(clip,), logprobs=(math.log(p), rest, rest))
+        return prediction(question_id=name, setup=setup, clip_ids=(clip,), logprobs=(math.log(p), rest, rest), **values)
 
-    yes = [sure(f"yes{i}", 0.9 - i / 100, "yes_no_primary", f"c{i}") for i in range(3)]
-    standard = [sure("low", 0.5, clip="c3"), sure("high", 0.6, clip="c4"), sure("same clip", 0.7, clip="c0")]
+    yes = [sure(f"yes{i}", 0.9 - i / 100, f"c{i}", "yes_no_primary", none_choice=None) for i in range(3)]
+    lured = [
+        sure("low", 0.5, "c3"),
+        sure("high", 0.6, "c4"),
+        sure("same clip", 0.7, "c0"),
+        sure("other", 0.3, "c6", "x"),
+    ]
     silent = prediction(question_id="silent", status=ParseStatus.REFUSAL, choice=None, clip_ids=("c5",))
-    chosen = [p.question_id for p in choose_wrong([silent, *standard, *yes], 7)]
-    assert chosen == ["yes0", "high", "yes1", "low", "yes2", "silent", "same clip"]
+    chosen = [p.question_id for p in choose_wrong([silent, *lured, *yes], 8)]
+    # Kinds in turn; then setups (x before standard); then clips (c0 was shown before c3 and comes last); then the surest.
+    assert chosen == ["yes0", "high", "silent", "other", "yes1", "yes2", "low", "same clip"]
 
 
 def test_probabilities_are_a_softmax_of_the_scores() -> None:

@@ -122,7 +122,7 @@ def test_classes_places_graph_questions_and_cost(page: Node, metrics: dict[str, 
     } == {
         "num_clips": "18",
         "num_tokens": "36,000",
-        "saved": "4.5 ×",
+        "saved": "4.5",
         "process_s": "0.6",
         "peak_gib": "3.5",
         "devices": "NVIDIA H200",

@@ -1,6 +1,8 @@
 """What stands in the charts is what stands in metrics.json."""
 
+import math
 import re
+import statistics
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -60,19 +62,42 @@ def test_a_bar_a_place(runs: tuple[SavedRun, ...]) -> None:
     assert told[0].startswith(f"before: place 1 {100 * rows[0]['chosen']['value']:.1f} % [")
 
 
-@pytest.mark.parametrize("side", ["denial", "presence"])
-def test_reliability_and_answers(runs: tuple[SavedRun, ...], side: str) -> None:
-    cell = runs[1].metrics["setups"]["standard"]["plain"]
-    told = titles(plots.reliability(runs, CELL, side))
-    bins = cell["abstention"]["reliability"][side]
-    assert [t for t in told if t.startswith("after")] == [
-        f"after: p {100 * b['mean_p']:.1f} %, rate {100 * b['rate']:.1f} %, n {b['n']}" for b in bins if b["n"]
+def test_reliability_pools_denial_and_presence_clips(runs: tuple[SavedRun, ...]) -> None:
+    told = [t for t in titles(plots.reliability(runs, CELL)) if t.startswith("after")]
+    asked = [p for p in runs[1].predictions if (p.setup, p.prompt) == CELL]
+    bins: dict[int, list[tuple[float, bool]]] = {}
+    for p in asked:
+        weights = [math.exp(x) for x in p.logprobs]
+        p_none = weights[p.none_choice or 0] / sum(weights)
+        bins.setdefault(min(int(p_none * 15), 14), []).append((p_none, p.target == p.none_choice))
+    assert told == [
+        f"after: p {100 * statistics.mean(p for p, _ in b):.1f} %, right {100 * statistics.mean(r for _, r in b):.1f} %, n {len(b)}"
+        for _, b in sorted(bins.items())
     ]
-    shares = {k: v for k, v in cell[f"answers_on_{side}"].items() if v["value"]}
+
+
+@pytest.mark.parametrize("side", ["denial", "presence"])
+def test_answers(runs: tuple[SavedRun, ...], side: str) -> None:
+    shares = {
+        k: v for k, v in runs[1].metrics["setups"]["standard"]["plain"][f"answers_on_{side}"].items() if v["value"]
+    }
     parts = titles(plots.answer_stacks(runs, CELL, side))[-len(shares) :]
     assert [float(re.findall(r": ([\d.]+) %", part)[0]) for part in parts] == pytest.approx(
         [100 * v["value"] for v in shares.values()], abs=0.051
     )
+    assert plots.answer_stacks(runs, ("yes_no_primary", "plain"), side) is None
+
+
+def test_denied_by_place_of_the_none_choice(runs: tuple[SavedRun, ...]) -> None:
+    told = [t for t in titles(plots.none_places(runs, CELL)) if t.startswith("before")]
+    denial = [p for p in runs[0].predictions if (p.setup, p.prompt) == CELL and p.kind != "presence"]
+    for place in range(11):
+        there = [p.is_right for p in denial if p.none_choice == place]
+        start = f"before: place {place + 1} "
+        assert told[place].startswith(
+            f"{start}{100 * statistics.mean(there):.1f} % " if there else f"{start}undefined: "
+        )
+    assert plots.none_places(runs, ("yes_no_primary", "plain")) is None
 
 
 def test_risk_over_coverage_passes_every_point(runs: tuple[SavedRun, ...]) -> None:
@@ -103,7 +128,7 @@ def test_charts_without_their_numbers_are_left_out(runs: tuple[SavedRun, ...]) -
     assert plots.class_points(runs, nowhere) is None
     assert plots.chosen_places(runs, nowhere) is None
     assert plots.risk_coverage(runs, nowhere) is None
-    assert plots.reliability(runs, nowhere, "denial") is None
+    assert plots.reliability(runs, nowhere) is None
     assert plots.answer_stacks(runs, nowhere, "denial") is None
     assert plots.sycophancy_points(runs, "other") is None
 

@@ -95,6 +95,7 @@ def test_names_in_latex(text: str, escaped: str) -> None:
         (None, "percent", "–"),
         ("word", "text", "word"),
         (1234, "text", "1,234"),
+        (1234.0, "text", "1,234.0"),
         (0.5, "percent", "50.0"),
         (0.0004, "p", "< 0.001"),
         (0.0006, "p", "0.001"),
