@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,8 @@ class LabelSet:
     presence, context-only and different-motion clips. ``close`` maps an action to actions that look like it (distractors of
     presence clips), closest first. ``without_object`` are the actions of body and place alone (person-only graph). ``verbs`` maps an
     action to the verbs that tell it, and ``named_by_object`` are the actions whose name is that of a mere object: both
-    serve the leak guard (``actions.leak``).
+    serve the leak guard (``actions.leak``). ``also_true`` maps an action to others that a clip of it may show as well (drinking, where
+    it is drinking beer): they never stand beside it in a question.
     """
 
     name: str
@@ -39,6 +40,7 @@ class LabelSet:
     without_object: frozenset[str]
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     named_by_object: frozenset[str] = frozenset()
+    also_true: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -79,11 +81,11 @@ class LabelSet:
         return kinds[kind]
 
     def unrelated(self, action: str) -> tuple[str, ...]:
-        """Return all actions except ``action``, those close to it and those that count it as close, in official order.
+        """Return all actions except ``action``, those close to it or true beside it and those that count it as close, in official order.
 
         Empty where every action of a small set is close.
         """
-        close = self.close[self.check(action)]
+        close = self.close[self.check(action)] + self.also_true.get(action, ())
         return tuple(
             other
             for other in self.descriptions
@@ -101,6 +103,7 @@ class LabelSet:
             without_object=self.without_object & kept,
             verbs={a: v for a, v in self.verbs.items() if a in kept},
             named_by_object=self.named_by_object & kept,
+            also_true={a: tuple(b for b in bs if b in kept) for a, bs in self.also_true.items() if a in kept},
         )
 
 
@@ -110,22 +113,85 @@ def load_ucf101() -> LabelSet:
     return load_label_set(Path(__file__).parent / "ucf101", "ucf101")
 
 
-def load_label_set(folder: Path, name: str) -> LabelSet:
+@functools.cache
+def load_kinetics400() -> LabelSet:
+    """Return the 400 actions of Kinetics-400, in the order of their class index, with our descriptions."""
+    return load_label_set(Path(__file__).parent / "kinetics400", "kinetics400", has_components=False)
+
+
+@functools.cache
+def load_hmdb51() -> LabelSet:
+    """Return the 51 actions of HMDB51 with our descriptions."""
+    return load_label_set(Path(__file__).parent / "hmdb51", "hmdb51", has_components=False)
+
+
+@functools.cache
+def load_something_v2() -> LabelSet:
+    """Return the 174 templates of Something-Something V2, in the order of their class index, with our descriptions."""
+    return load_label_set(Path(__file__).parent / "something_v2", "something_v2", has_components=False)
+
+
+@functools.cache
+def load_diving48() -> LabelSet:
+    """Return the 48 codes of Diving48, in the order of their class index, with our descriptions; no clip has class 30."""
+    return load_label_set(Path(__file__).parent / "diving48", "diving48", has_components=False)
+
+
+@functools.cache
+def load_finegym99() -> LabelSet:
+    """Return the 99 elements of FineGym99, in the order of their class index, with our descriptions; 58 and 70 share theirs."""
+    return load_label_set(Path(__file__).parent / "finegym99", "finegym99", has_components=False)
+
+
+def load_named(name: str) -> LabelSet:
+    """Return a label set of the package by its name, e.g. "hmdb51". Raises DataError on an unknown name."""
+    if name not in LABEL_SETS:
+        raise DataError(
+            f"Unknown label set {name!r}.{near_misses(name, LABEL_SETS)} The package has {', '.join(LABEL_SETS)}."
+        )
+    return LABEL_SETS[name]()
+
+
+LABEL_SETS: Mapping[str, Callable[[], LabelSet]] = {
+    "ucf101": load_ucf101,
+    "kinetics400": load_kinetics400,
+    "hmdb51": load_hmdb51,
+    "something_v2": load_something_v2,
+    "diving48": load_diving48,
+    "finegym99": load_finegym99,
+}
+"""The label sets of the package by name."""
+
+
+def load_label_set(folder: Path, name: str, *, has_components: bool = True) -> LabelSet:
     """Read a label set from its YAML files, which must all speak of the same actions.
 
     ``descriptions.yaml`` gives the actions and their order; ``components_*.yaml``, ``close.yaml``, ``without_object.yaml`` and
-    ``verbs.yaml`` the rest (see ``ucf101/``). Raises DataError naming file and action where a file is missing or malformed, an action,
-    kind or component is unknown, missing or given twice, or two actions share a description.
+    ``verbs.yaml`` the rest (see ``ucf101/``). A set without components has descriptions and close actions alone. Actions may share a
+    description only where ``same_description.yaml`` lists them together; ``also_true.yaml`` (optional) lists groups of actions that may be
+    true of one clip. Raises DataError naming file and action where a file is
+    missing or malformed, or an action, kind or component is unknown, missing or given twice.
     """
-    descriptions = _read_descriptions(folder / "descriptions.yaml")
+    descriptions = read_descriptions(folder / "descriptions.yaml")
+    _refuse_shared(descriptions, folder)
     known = tuple(descriptions)
     close_file, without_object_file, verbs_file = (folder / f"{f}.yaml" for f in ("close", "without_object", "verbs"))
+    close = _read_close(close_file, known)
+    if not has_components:
+        return LabelSet(
+            name=name,
+            descriptions=descriptions,
+            components={},
+            close=close,
+            without_object=frozenset(),
+            also_true=read_grouped(folder / "also_true.yaml", known),
+        )
     verbs = _mapping(_read(verbs_file), ("verbs", "named_by_object"), str(verbs_file))
     return LabelSet(
         name=name,
         descriptions=descriptions,
         components=_read_components(sorted(folder.glob("components_*.yaml")), known, folder),
-        close=_read_close(close_file, known),
+        close=close,
         without_object=frozenset(_names(_read(without_object_file), known, str(without_object_file))),
         verbs={
             action: _strings(value, f"{verbs_file}, {action}")
@@ -135,18 +201,31 @@ def load_label_set(folder: Path, name: str) -> LabelSet:
     )
 
 
-def _read_descriptions(file: Path) -> dict[str, str]:
+def read_descriptions(file: Path) -> dict[str, str]:
+    """Return the description of every action, in official order. Raises DataError on a malformed file."""
     descriptions = _read(file)
     if not isinstance(descriptions, dict) or not descriptions:
         raise DataError(f"{file} must map every action to its description; got {type(descriptions).__name__}.")
-    action_of: dict[str, str] = {}
     for action, text in descriptions.items():
         if not isinstance(text, str) or not text.startswith(OPENING) or not text.endswith("."):
             raise DataError(f"{file}, {action}: a description reads {OPENING + '... .'!r}; got {text!r}.")
-        if text in action_of:
-            raise DataError(f"{file}, {action}: same description as {action_of[text]}; each action needs its own.")
-        action_of[text] = action
     return descriptions
+
+
+def _refuse_shared(descriptions: Mapping[str, str], folder: Path) -> None:
+    """Raise DataError where actions share a description without being listed together in ``same_description.yaml``."""
+    file = folder / "same_description.yaml"
+    allowed = _read_groups(file, tuple(descriptions))
+    for group in allowed:
+        if len({descriptions[action] for action in group}) > 1:
+            raise DataError(f"{file}: the actions {', '.join(group)} do not share one description; remove the group.")
+    action_of: dict[str, str] = {}
+    for action, text in descriptions.items():
+        first = action_of.setdefault(text, action)
+        if first != action and not any(first in group and action in group for group in allowed):
+            raise DataError(
+                f"{folder / 'descriptions.yaml'}, {action}: same description as {first}; each action needs its own."
+            )
 
 
 def _read_components(
@@ -182,6 +261,26 @@ def _read_close(file: Path, actions: tuple[str, ...]) -> dict[str, tuple[str, ..
         if action in others:
             raise DataError(f"{file}, {action}: it is listed as close to itself; remove it from its list.")
     return close
+
+
+def read_grouped(file: Path, actions: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Return for every action those that stand in one group with it, in the order of the file; none where the file is missing."""
+    groups = _read_groups(file, actions)
+    return {a: tuple(dict.fromkeys(b for group in groups if a in group for b in group if b != a)) for a in actions}
+
+
+def _read_groups(file: Path, actions: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return groups of two or more actions, none where the file is missing."""
+    groups = _read(file) if file.is_file() else []
+    if not isinstance(groups, list):
+        raise DataError(f"{file} must be a list of groups of actions; got {type(groups).__name__}.")
+    named = [_names(group, actions, str(file)) for group in groups]
+    for group in named:
+        if len(group) < 2:
+            raise DataError(
+                f"{file}: a group needs at least two actions, got {list(group)}. Add one, or remove the group."
+            )
+    return named
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):

@@ -131,12 +131,12 @@ def draw_distractors(clip: Clip, labels: LabelSet, num: int, draw: Draw) -> list
 
     Denial clips prefer unrelated actions, presence clips close ones; where these do not suffice, the rest of the label set fills
     up, also at random. Of actions with one and the same description only one is used, since two equal choices could not be
-    told apart. Raises DataError if there are fewer than ``num``.
+    told apart, and none that may be true of the clip as well (``LabelSet.also_true``). Raises DataError if there are fewer than ``num``.
     """
     labels.check(clip.action, f"clip {clip.id!r}")
     preferred = labels.unrelated(clip.action) if clip.kind.is_denial else labels.close.get(clip.action, ())
     rest = [action for action in labels.actions if action not in preferred]
-    taken = {labels.description(clip.action)}
+    taken = {labels.description(action) for action in (clip.action, *labels.also_true.get(clip.action, ()))}
     distractors = []
     for action in draw.shuffle(preferred) + draw.shuffle(rest):
         if labels.description(action) not in taken:
