@@ -76,8 +76,8 @@ def abstention(predictions: Sequence[Prediction], *, num_draws: int = NUM_DRAWS,
     """
     places = {source: c for c, source in enumerate(sources_of(predictions))}
     scored = [p for p in predictions if _is_scored(p)]
-    rows = sort_rows(np.array([(places[p.source], *_item(p)) for p in scored]).reshape(-1, 1 + len(_COLUMNS)))
-    clusters, items = rows[:, 0].astype(np.int64), rows[:, 1:]
+    rows = sort_rows(np.array([(*_item(p), places[p.source]) for p in scored]).reshape(-1, 1 + len(_COLUMNS)))
+    items, clusters = rows[:, :-1], rows[:, -1].astype(np.int64)
     found = _abstention(items, _count(predictions))
     if not scored:
         return found

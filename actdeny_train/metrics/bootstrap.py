@@ -97,21 +97,30 @@ def _percentiles(num_clusters: int, left_out: Mapping[str, Rates], drawn: Mappin
 
 
 def add_intervals(
-    estimates: Mapping[str, Estimate], clusters: Counts, statistic: Statistic, *, num_draws: int, seed: int
+    estimates: Mapping[str, Estimate],
+    clusters: Counts,
+    statistic: Statistic,
+    *,
+    num_draws: int,
+    seed: int,
+    missing: str = ONE_SOURCE,
 ) -> dict[str, Estimate]:
-    """Return ``estimates`` with the intervals of ``cluster_bootstrap``, or with the reason why there is none."""
-    return with_intervals(estimates, cluster_bootstrap(clusters, statistic, num_draws=num_draws, seed=seed))
+    """Return ``estimates`` with the intervals of ``cluster_bootstrap``, or with the reason ``missing`` where there is none."""
+    intervals = cluster_bootstrap(clusters, statistic, num_draws=num_draws, seed=seed)
+    return with_intervals(estimates, intervals, missing=missing)
 
 
-def with_intervals(estimates: Mapping[str, Estimate], intervals: Intervals) -> dict[str, Estimate]:
-    """Return ``estimates`` with ``intervals``, or with the reason why there is none; a reason that they have is kept."""
+def with_intervals(
+    estimates: Mapping[str, Estimate], intervals: Intervals, *, missing: str = ONE_SOURCE
+) -> dict[str, Estimate]:
+    """Return ``estimates`` with ``intervals``, or with the reason ``missing`` where there is none, after the reason they have."""
     added = {}
     for name, estimate in estimates.items():
         interval = intervals[name]
         if estimate.value is None:
             added[name] = estimate
         elif interval is None:
-            reason = "; ".join(filter(None, (estimate.reason, ONE_SOURCE)))
+            reason = "; ".join(filter(None, (estimate.reason, missing)))
             added[name] = dataclasses.replace(estimate, reason=reason)
         else:
             added[name] = dataclasses.replace(estimate, low=interval[0], high=interval[1])

@@ -35,8 +35,8 @@ def detection(predictions: Sequence[Prediction], *, num_draws: int = NUM_DRAWS, 
     """
     asked = [p for p in predictions if p.setup == SETUP]
     places = {source: c for c, source in enumerate(sources_of(asked))}
-    rows = sort_rows(np.array([(places[p.source], *_item(p)) for p in asked]).reshape(-1, 1 + len(_COLUMNS)))
-    clusters, items = rows[:, 0].astype(np.int64), rows[:, 1:]
+    rows = sort_rows(np.array([(*_item(p), places[p.source]) for p in asked]).reshape(-1, 1 + len(_COLUMNS)))
+    items, clusters = rows[:, :-1], rows[:, -1].astype(np.int64)
     estimates = _estimates(items)
     if not asked:
         return estimates

@@ -6,9 +6,18 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from actdeny_train.metrics.bootstrap import cluster_bootstrap, resample
+from actdeny_train.metrics.bootstrap import (
+    ONE_SOURCE,
+    ROWS_AT_ONCE,
+    cluster_bootstrap,
+    draw_weights,
+    resample,
+    weight_bootstrap,
+    with_intervals,
+)
 from actdeny_train.metrics.counts import Counts, Rates, divide
 from actdeny_train.metrics.denial import harmonic_mean
+from actdeny_train.metrics.estimates import Estimate
 
 PINNED = [[2, 0, 5, 0, 4, 4], [0, 0, 1, 4, 5, 1], [4, 0, 3, 4, 0, 0]]
 """resample(6, 3, seed=0), from a run of this code with NumPy 2.4: another stream would change published intervals."""
@@ -83,3 +92,36 @@ def test_seed_decides() -> None:
     clusters = one_row([(i % 3, 3) for i in range(50)])
     first, again, other = (cluster_bootstrap(clusters, accuracy, num_draws=30, seed=seed) for seed in (1, 1, 2))
     assert first == again != other
+
+
+def test_weights_count_the_resamples() -> None:
+    weights = draw_weights(6, 3, 0)
+    assert weights.tolist() == [[row.count(c) for c in range(6)] for row in PINNED]
+    with pytest.raises(ValueError, match="read-only"):
+        weights[0, 0] = 1
+
+
+def test_weights_and_counts_give_the_same_intervals() -> None:
+    draw = np.random.default_rng(0)
+    trials = draw.integers(0, 6, (30, 2))
+    clusters = np.stack([draw.binomial(trials, 0.4), trials], axis=-1)
+
+    def of_weights(weights: Rates) -> dict[str, Rates]:
+        assert len(weights) <= ROWS_AT_ONCE
+        return mean_of_two_rows(np.einsum("dc,cri->dri", weights, clusters).astype(np.int64))
+
+    expected = cluster_bootstrap(clusters, mean_of_two_rows, num_draws=600, seed=5)
+    assert weight_bootstrap(30, of_weights, num_draws=600, seed=5) == expected
+
+
+def test_reasons_are_kept_beside_the_one_for_no_interval() -> None:
+    estimates = {
+        "interval": Estimate(0.5, None, None, 4, "2 left out"),
+        "none": Estimate(0.5, None, None, 4, "2 left out"),
+        "undefined": Estimate(None, None, None, 0, "no clips"),
+    }
+    assert with_intervals(estimates, {"interval": (0.1, 0.9), "none": None, "undefined": None}) == {
+        "interval": Estimate(0.5, 0.1, 0.9, 4, "2 left out"),
+        "none": Estimate(0.5, None, None, 4, f"2 left out; {ONE_SOURCE}"),
+        "undefined": estimates["undefined"],
+    }
