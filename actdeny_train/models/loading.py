@@ -73,8 +73,11 @@ def load_processor(cls: Any, folder: Path) -> Any:
         raise CheckpointError(f"Cannot read {what} in the folder {folder}: {_reason(error)}") from error
 
 
-def load_model(cls: Any, model_type: str, folder: Path, dtype: torch.dtype) -> Any:
-    """Return ``cls.from_pretrained`` in ``dtype`` from safetensors, refusing other families and missing or left-over weights."""
+def load_model(cls: Any, model_type: str, folder: Path, dtype: torch.dtype, **settings: Any) -> Any:
+    """Return ``cls.from_pretrained`` in ``dtype`` from safetensors, refusing other families and missing or left-over weights.
+
+    ``settings`` are further arguments of it, such as the ``config`` and ``key_mapping`` of a layout that transformers does not know.
+    """
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
     try:
@@ -92,6 +95,7 @@ def load_model(cls: Any, model_type: str, folder: Path, dtype: torch.dtype) -> A
             trust_remote_code=False,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # refused below, with the names
+            **settings,
         )
     except UNREADABLE as error:
         raise CheckpointError(f"Cannot read the weights in the folder {folder}: {_reason(error)}") from error
