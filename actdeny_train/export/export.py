@@ -13,12 +13,14 @@ from actdeny_train import __version__
 from actdeny_train.config import parse
 from actdeny_train.errors import CheckpointError, DataError
 from actdeny_train.models.family import Family
+from actdeny_train.models.tuning import TuningSettings, make_plain, prepare
+from actdeny_train.training.record import RECORD
 from actdeny_train.training.run import TrainRun
-from actdeny_train.training.train import CONFIG, LAST, MODEL
+from actdeny_train.training.train import ADAPTER, CONFIG, LAST, MODEL, save_adapter
 
 
 def export(checkpoint: Path, out: Path) -> Path:
-    """Write the model of ``checkpoint`` to the new folder ``out`` and return it.
+    """Write the model of ``checkpoint`` to the new folder ``out`` and return it; adapters are merged, and lie alone in ``out/adapter``.
 
     ``checkpoint`` is a run's folder (its finished model, or else its last saved state) or its ``last.ckpt``.
     """
@@ -40,10 +42,15 @@ def export(checkpoint: Path, out: Path) -> Path:
     work.parent.mkdir(parents=True, exist_ok=True)
     if checkpoint.is_dir() and (run_folder / MODEL).is_dir():
         shutil.copytree(run_folder / MODEL, work)
+        if (run_folder / ADAPTER).is_dir():
+            shutil.copytree(run_folder / ADAPTER, work / ADAPTER)
         state = "finished"
     else:
         family, step = load_state(run_folder, values)
         work.mkdir()
+        if _adapter_of(values):
+            save_adapter(family, values, work / ADAPTER)
+        make_plain(family)
         family.save(work)
         state = f"interrupted after step {step}"
     (work / "README.md").write_text(card(values, run_folder, state), encoding="utf-8")
@@ -52,11 +59,18 @@ def export(checkpoint: Path, out: Path) -> Path:
 
 
 def load_state(run_folder: Path, values: dict[str, Any]) -> tuple[Family, int]:
-    """Return the model of a run's last saved state, and the step it was saved at."""
+    """Return the model of a run's last saved state, adapters attached, and the step it was saved at.
+
+    Raises CheckpointError if the state is damaged or does not fit, or if the checkpoint that adapters began with has changed.
+    """
     path = run_folder / LAST
     if not path.is_file():
         raise CheckpointError(f"{run_folder} has neither {MODEL}/ nor {LAST}: it was stopped before its first save.")
-    family = parse(values, TrainRun, str(run_folder / CONFIG)).model.build()
+    run = parse(values, TrainRun, str(run_folder / CONFIG))
+    family = run.model.build()
+    if run.tuning.changes_layers:
+        _check_start(family, run_folder)
+        prepare(family, run.optimizer.lr, run.tuning, run.seed)
     try:
         saved = torch.load(path, map_location="cpu", weights_only=True)
         weights, step = saved["state_dict"], int(saved["global_step"])
@@ -67,6 +81,9 @@ def load_state(run_folder: Path, values: dict[str, Any]) -> tuple[Family, int]:
         ) from error
     weights = {k.removeprefix("family."): v for k, v in weights.items()}
     missing, unexpected = family.load_state_dict(weights, strict=False)
+    if run.tuning.changes_layers:  # frozen weights are those of the checkpoint, and not in the state
+        trained = {name for name, parameter in family.named_parameters() if parameter.requires_grad}
+        missing = [name for name in missing if name in trained]
     if missing or unexpected:
         raise CheckpointError(
             f"{path} does not fit the model of {run_folder / CONFIG}: {(missing + unexpected)[:3]} differ."
@@ -74,10 +91,30 @@ def load_state(run_folder: Path, values: dict[str, Any]) -> tuple[Family, int]:
     return family, step
 
 
+def _check_start(family: Family, run_folder: Path) -> None:
+    """Refuse to put saved adapters on other weights than those they were trained on."""
+    record = _read_record(run_folder)
+    started, found = record.get("fingerprints", {}).get("start_weights"), family.fingerprint()
+    if started != found:
+        raise CheckpointError(
+            f"The adapters of {run_folder / LAST} belong to a checkpoint with the fingerprint {started} (see {run_folder / RECORD}), but "
+            f"the one that its config names has {found} now. Restore it, or give its folder: change model.checkpoint in "
+            f"{run_folder / CONFIG}."
+        )
+
+
+def _read_record(run_folder: Path) -> dict[str, Any]:
+    path = run_folder / RECORD
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+
+def _adapter_of(values: dict[str, Any]) -> dict[str, Any] | None:
+    return (values.get("tuning") or {}).get("adapter")
+
+
 def card(values: dict[str, Any], run_folder: Path, state: str) -> str:
     """Return the model card: what the model was made from and how, as the run recorded it."""
-    record_path = run_folder / "run.json"
-    record = json.loads(record_path.read_text(encoding="utf-8")) if record_path.is_file() else {}
+    record = _read_record(run_folder)
     base = values["model"].get("checkpoint", "a random initialisation")
     front = {"library_name": "transformers", "tags": ["action-denial", "video"]}
     if "checkpoint" in values["model"]:
@@ -88,9 +125,32 @@ def card(values: dict[str, Any], run_folder: Path, state: str) -> str:
         "and place suggest it.\n\nLoad it with plain transformers:\n\n```python\n"
         "from transformers import AutoModelForImageTextToText, AutoProcessor\n\n"
         'model = AutoModelForImageTextToText.from_pretrained("FOLDER")\nprocessor = AutoProcessor.from_pretrained("FOLDER")\n```\n\n'
-        f"## Training configuration\n\n```yaml\n{yaml.safe_dump(values, sort_keys=False, allow_unicode=True)}```\n\n"
+        f"{_what_trained(values)}## Training configuration\n\n```yaml\n{yaml.safe_dump(values, sort_keys=False, allow_unicode=True)}```\n\n"
         f"## Environment\n\n```json\n{json.dumps(record, indent=2)}\n```\n"
     )
+
+
+def _what_trained(values: dict[str, Any]) -> str:
+    """Return the card's section on what trained, where this was not whole parts."""
+    tuning = parse(values.get("tuning") or {}, TuningSettings, CONFIG)
+    adapter, rates = tuning.adapter, values["optimizer"]["lr"]
+    lines = [f"- {part}: only {', '.join(f'`{p}`' for p in patterns)}" for part, patterns in tuning.only.items()]
+    lines += [
+        f"- {part}: frozen in training, its linear layers kept in {storage} (values of the finished weights are rounded accordingly)"
+        for part, storage in tuning.frozen.items()
+    ]
+    if adapter:
+        beside = ", ".join(part for part in rates if part not in adapter.parts)
+        lines.append(
+            f"- {', '.join(adapter.parts)}: {adapter.kind} of rank {adapter.rank}, alpha {adapter.alpha}, merged into the weights of this "
+            f"model{f', beside {beside}' if beside else ''}. The adapter alone{f' (with {beside})' if beside else ''} lies in `adapter/`: "
+            "`peft.PeftModel.from_pretrained(BASE_MODEL, FOLDER + '/adapter')`"
+        )
+        if any(part in adapter.parts for part in tuning.frozen):
+            lines.append(
+                "- The adapter was trained on the rounded weights; on exact ones its answers can differ slightly."
+            )
+    return "## What trained\n\n" + "\n".join(lines) + "\n\n" if lines else ""
 
 
 def push(folder: Path, repo_id: str) -> str:

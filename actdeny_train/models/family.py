@@ -86,6 +86,8 @@ class Family(nn.Module, abc.ABC):
     """(parameter name prefix, part), first match wins."""
 
     processor: Processor
+    model: Any
+    """Holds every weight under the names of the official code; adapters are named from here."""
 
     @abc.abstractmethod
     def encode(self, visual: Visual) -> Tensor:

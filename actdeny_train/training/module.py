@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from actdeny_train.datasets.worker_errors import unwrap
-from actdeny_train.errors import ActdenyError, ConfigError
+from actdeny_train.errors import ActdenyError, CheckpointError, ConfigError
 from actdeny_train.models.batch import Batch
 from actdeny_train.models.family import Family
 from actdeny_train.models.heads import LanguageHead
-from actdeny_train.models.tuning import set_modes, train_only
+from actdeny_train.models.tuning import TuningSettings, prepare, set_modes
 from actdeny_train.training.blame import questions_at_fault
 from actdeny_train.training.optimizer import (
+    adapters_without_gradient,
     find_coarse_parts,
     groups_without_gradient,
     make_optimizer,
@@ -40,8 +41,16 @@ class AnswerTraining(lightning.LightningModule):
     """
 
     def __init__(
-        self, family: Family, optimizer: OptimizerSettings, num_steps: int, hardware: HardwareSettings
+        self,
+        family: Family,
+        optimizer: OptimizerSettings,
+        num_steps: int,
+        hardware: HardwareSettings,
+        tuning: TuningSettings | None = None,
+        seed: int = 0,
     ) -> None:
+        tuning = tuning or TuningSettings()
+        prepare(family, optimizer.lr, tuning, seed)
         if reason := find_coarse_parts(family, optimizer.lr):
             raise ConfigError(reason)
         super().__init__()
@@ -50,10 +59,27 @@ class AnswerTraining(lightning.LightningModule):
         self.head = LanguageHead()
         self.settings = optimizer
         self.num_steps = num_steps
-        train_only(family, optimizer.lr)
+        self.saves_trained_alone = tuning.changes_layers
+        self.strict_loading = not self.saves_trained_alone  # on_load_checkpoint is as strict
         if hardware.checkpoint_gradients:
             family.checkpoint_gradients()
         set_modes(family)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Leave out frozen weights where adapters train: they are those of the checkpoint that the run began with."""
+        if self.saves_trained_alone:
+            checkpoint["state_dict"] = {name: checkpoint["state_dict"][name] for name in self._trained_names()}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Refuse a state that does not hold exactly what trains."""
+        if self.saves_trained_alone and (wrong := set(checkpoint["state_dict"]) ^ set(self._trained_names())):
+            raise CheckpointError(
+                f"The saved state does not fit what trains: {', '.join(sorted(wrong)[:3])} differ. Resume with the config and the packages "
+                "that the run began with, or start it again."
+            )
+
+    def _trained_names(self) -> list[str]:
+        return [name for name, parameter in self.named_parameters() if parameter.requires_grad]
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return make_optimizer(self.family, self.settings)
@@ -82,11 +108,8 @@ class AnswerTraining(lightning.LightningModule):
                     )
                 self.manual_backward(part * self.trainer.world_size)  # DDP averages gradients over devices
             loss += part.detach()
-        if step.number == 0 and (without := groups_without_gradient(self.family, self.settings.lr)):
-            raise TrainingError(
-                f"No gradient reaches {', '.join(without)} in the first step, so training would leave it as it is. Freeze it "
-                f"(leave out optimizer.lr.{without[0]}) or mend the model."
-            )
+        if step.number == 0:
+            self._check_reached()
         norm = self._clip()
         if not bool(torch.isfinite(norm)):
             raise _not_finite(
@@ -95,6 +118,19 @@ class AnswerTraining(lightning.LightningModule):
         optimizer.step()
         self.log("loss", self._over_devices(loss), prog_bar=True)
         self.log_dict({"gradient_norm": norm, **{f"lr/{part}": rate for part, rate in rates.items()}})
+
+    def _check_reached(self) -> None:
+        """Raise TrainingError if no gradient reaches a trained part, or an adapter."""
+        if without := groups_without_gradient(self.family, self.settings.lr):
+            raise TrainingError(
+                f"No gradient reaches {', '.join(without)} in the first step, so training would leave it as it is. Freeze it "
+                f"(leave out optimizer.lr.{without[0]}) or mend the model."
+            )
+        if missed := adapters_without_gradient(self.family):
+            raise TrainingError(
+                f"No gradient reaches {len(missed)} adapted layers in the first step, so training would leave them as they are: "
+                f"{', '.join(missed[:3])}{', ...' if len(missed) > 3 else ''}. Leave them out with tuning.adapter.targets."
+            )
 
     def _loss(self, batch: Batch, weight: Tensor) -> Tensor:
         hidden = self.family(batch.forest, self.family.see(batch.visual))

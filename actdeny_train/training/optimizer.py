@@ -1,7 +1,9 @@
 """AdamW groups by part, and the learning rate as a pure function of the step."""
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,14 +12,14 @@ from actdeny_train.models.family import Family
 from actdeny_train.training.run import OptimizerSettings
 
 
-def parameter_groups(family: Family, settings: OptimizerSettings) -> list[dict[str, object]]:
-    """Return AdamW groups ``{params, part, peak_lr, lr, weight_decay}``: matrices and the rest of each trained part."""
-    groups: list[dict[str, object]] = []
+def parameter_groups(family: Family, settings: OptimizerSettings) -> list[dict[str, Any]]:
+    """Return AdamW groups ``{params, part, peak_lr, lr, weight_decay}``: matrices and the rest of what trains of each part."""
+    groups: list[dict[str, Any]] = []
     for part, named in family.part_parameters().items():
         if part not in settings.lr:
             continue
-        decays = [p for _, p in named if p.ndim >= 2]
-        rest = [p for _, p in named if p.ndim < 2]
+        decays = [p for _, p in named if p.requires_grad and p.ndim >= 2]
+        rest = [p for _, p in named if p.requires_grad and p.ndim < 2]
         for parameters, decay in ((decays, settings.weight_decay), (rest, 0.0)):
             if parameters:
                 rate = settings.lr[part]
@@ -26,12 +28,13 @@ def parameter_groups(family: Family, settings: OptimizerSettings) -> list[dict[s
 
 
 def find_coarse_parts(family: Family, parts: Iterable[str]) -> str:
-    """Return why ``parts`` cannot be trained as they are, naming those with weights coarser than float32; empty if all can.
+    """Return why ``parts`` cannot be trained as they are, naming those with trained weights coarser than float32; empty if all can.
 
     bfloat16 numbers near 0.02 lie 1e-4 apart, so that steps at the paper's 2e-7 would be rounded away and nothing would be learned.
     """
     named = family.part_parameters()
-    coarse = [part for part in parts if any(p.dtype not in (torch.float32, torch.float64) for _, p in named[part])]
+    fine = (torch.float32, torch.float64)
+    coarse = [part for part in parts if any(p.requires_grad and p.dtype not in fine for _, p in named[part])]
     if not coarse:
         return ""
     return (
@@ -40,9 +43,25 @@ def find_coarse_parts(family: Family, parts: Iterable[str]) -> str:
     )
 
 
-def make_optimizer(family: Family, settings: OptimizerSettings) -> torch.optim.AdamW:
-    """Return AdamW over the trained parts."""
-    return torch.optim.AdamW(parameter_groups(family, settings), betas=settings.betas, eps=settings.eps)
+def make_optimizer(family: Family, settings: OptimizerSettings) -> torch.optim.Optimizer:
+    """Return AdamW over what trains, its moments in float32 or (bitsandbytes) in 8 bits."""
+    groups = parameter_groups(family, settings)
+    if settings.moments == "float32":
+        return torch.optim.AdamW(groups, betas=settings.betas, eps=settings.eps)
+    from bitsandbytes.optim import AdamW8bit
+
+    return AdamW8bit(groups, betas=settings.betas, eps=settings.eps)
+
+
+def num_moment_bytes(parameter: nn.Parameter, moments: str) -> int:
+    """Return what AdamW's two moments of one tensor take; in 8 bits, a byte a value and a float32 scale for every 256 values of each.
+
+    bitsandbytes keeps tensors of fewer than 4096 values in float32.
+    """
+    count = parameter.numel()
+    if moments == "float32" or count < 4096:
+        return 2 * count * parameter.element_size()
+    return 2 * (count + 4 * -(-count // 256))
 
 
 def rate_factor(step: int, num_steps: int, warmup_ratio: float) -> float:
@@ -69,3 +88,15 @@ def groups_without_gradient(family: Family, parts: Mapping[str, float]) -> list[
 
     named = family.part_parameters()
     return [part for part in parts if not any(has_gradient(p) for _, p in named[part])]
+
+
+def adapters_without_gradient(family: Family) -> list[str]:
+    """Return the adapted layers that the backward pass did not reach (a family may use a layer's weights without calling it).
+
+    A's own gradient is zero as long as B is, so a zero counts as reached.
+    """
+    if "peft" not in sys.modules:  # its import takes seconds, and without it nothing is adapted
+        return []
+    from actdeny_train.models.adapters import adapted_layers, adapter_parameters
+
+    return [name for name, layer in adapted_layers(family) if any(p.grad is None for p in adapter_parameters(layer))]

@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from actdeny_train.models.family import Family
 from actdeny_train.types import Clip
 
 RECORD = "run.json"
-PACKAGES = ("torch", "transformers", "lightning", "av", "numpy")
+PACKAGES = ("torch", "transformers", "lightning", "av", "numpy", "peft")
+OPTIONAL = ("bitsandbytes",)
 
 
 def describe(family: Family, clips: Sequence[Clip], num_quarantined: int) -> dict[str, Any]:
@@ -23,7 +25,7 @@ def describe(family: Family, clips: Sequence[Clip], num_quarantined: int) -> dic
     digest = hashlib.sha256("\n".join(clip.id for clip in clips).encode()).hexdigest()[:16]
     return {
         "python": platform.python_version(),
-        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "packages": {name: importlib.metadata.version(name) for name in (*PACKAGES, *filter(find_spec, OPTIONAL))},
         "commit": _commit(),
         "fingerprints": {"start_weights": family.fingerprint(), "processor": family.processor.fingerprint},
         "clips": {"used": len(clips), "quarantined": num_quarantined, "fingerprint": digest},

@@ -9,7 +9,9 @@ from lightning import Callback
 from actdeny_train.config import Component
 from actdeny_train.datasets.base import ClipDataModule
 from actdeny_train.errors import ConfigError
+from actdeny_train.models import quantised
 from actdeny_train.models.family import PARTS, Family
+from actdeny_train.models.tuning import TuningSettings
 from actdeny_train.questions.graph_vqa import GraphQuestions
 from actdeny_train.questions.mixture import Share
 from actdeny_train.video.sampling import Middle, Sampling
@@ -55,7 +57,7 @@ class OptimizerSettings:
     """AdamW with one learning rate a part, linear warm-up and cosine decay to zero. Parts without a rate are frozen."""
 
     lr: dict[str, float]
-    """Peak learning rate of each trained part: any of vision, projector, llm."""
+    """Peak learning rate of each trained part: any of vision, projector, llm. Of a part in tuning.adapter.parts, the adapter's."""
     weight_decay: float = 0.01
     """Decoupled decay of matrices; biases and norms have none."""
     betas: tuple[float, float] = (0.9, 0.999)
@@ -66,6 +68,8 @@ class OptimizerSettings:
     """Share of all steps in which the rate rises from 0 to its peak."""
     clip_norm: float | None = 1.0
     """Largest norm of the whole gradient; None does not clip."""
+    moments: Literal["float32", "8bit"] = "float32"
+    """How AdamW's moments are kept: 8bit (bitsandbytes) takes a quarter of the memory."""
 
     def __post_init__(self) -> None:
         for part, rate in self.lr.items():
@@ -89,6 +93,7 @@ class OptimizerSettings:
             raise ConfigError(
                 f"optimizer.clip_norm is {self.clip_norm}, but must be above 0. Set it to null so that nothing is clipped."
             )
+        quantised.check_available(self.moments, "optimizer.moments")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,11 +151,14 @@ class TrainRun:
     """Which frames of a clip the model sees."""
     questions: tuple[Share, ...] = field(default_factory=lambda: (Share(GraphQuestions()),))
     """What is asked, mixed by shares; graph questions alone by default."""
+    tuning: TuningSettings = field(default_factory=TuningSettings)
+    """Layers or adapters that train instead of whole parts; how frozen weights are kept."""
     hardware: HardwareSettings = field(default_factory=HardwareSettings)
     output: OutputSettings = field(default_factory=OutputSettings)
     seed: int = 0
-    """Decides the order of clips and every question."""
+    """Decides the order of clips, every question, and the first weights of adapters."""
 
     def __post_init__(self) -> None:
         if not self.name or any(c in self.name for c in "/\\") or self.name.startswith("."):
             raise ConfigError(f"name is {self.name!r}, but must be the plain name of a folder.")
+        self.tuning.check(self.optimizer.lr, self.hardware.precision)

@@ -6,7 +6,7 @@ import pickle
 import shutil
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from actdeny_train.datasets.reader import ClipReader
 from actdeny_train.datasets.worker_errors import ErrorsAsItems
 from actdeny_train.errors import CheckpointError, ConfigError
 from actdeny_train.models.family import Family
+from actdeny_train.models.tuning import make_plain
 from actdeny_train.questions.mixture import Mixture
 from actdeny_train.training.last_state import LastState
 from actdeny_train.training.module import AnswerTraining
@@ -35,6 +36,7 @@ from actdeny_train.training.steps import StepDataset
 CONFIG = "config.yaml"
 LAST = "last.ckpt"
 MODEL = "model"
+ADAPTER = "adapter"
 UNTRUE_WARNINGS = (
     r".*in eval mode at the start of training",  # frozen parts are, on purpose
     r".*your dataloader is not resumable",  # StepSampler goes on at the next step
@@ -52,7 +54,7 @@ def train(
     family: Family | None = None,
     data: ClipDataModule | None = None,
 ) -> Path:
-    """Train and return the folder of the finished model (``<folder>/<name>/model``).
+    """Train and return the folder of the finished model (``<folder>/<name>/model``), adapters merged; ``adapter`` beside it has them alone.
 
     ``values`` is the resolved config, saved beside the results. ``family`` and ``data`` may be given ready-made. Raises ConfigError if the
     folder already holds a run and ``resume`` is not set, or if a resumed run's config, model or clips differ from those it began with.
@@ -68,17 +70,21 @@ def train(
     data.write_quarantine(folder)
     family = family or run.model.build()
     plan = Plan(clips, run.batch, run.seed)
-    module = AnswerTraining(family, run.optimizer, plan.num_steps, run.hardware)
     trainer = make_trainer(run, folder, plan.num_steps)
+    record = describe(family, clips, len(data.quarantine("train"))) if trainer.is_global_zero else None
+    module = AnswerTraining(family, run.optimizer, plan.num_steps, run.hardware, run.tuning, run.seed)
     data.feed(lambda _: make_loader(run, plan, data, module))
-    if trainer.is_global_zero:
-        write_record(folder / RECORD, describe(family, clips, len(data.quarantine("train"))), resume)
+    if record is not None:
+        write_record(folder / RECORD, record, resume)
     with warnings.catch_warnings():
         for untrue in UNTRUE_WARNINGS:
             warnings.filterwarnings("ignore", message=untrue)
         trainer.fit(module, datamodule=data, ckpt_path=str(folder / LAST) if resume else None, weights_only=True)
     if trainer.is_global_zero:
-        _save_model(family, folder / MODEL)
+        if run.tuning.adapter:
+            save_adapter(family, values, folder / ADAPTER)
+        make_plain(family)
+        _save_whole(folder / MODEL, family.save)
     return folder / MODEL
 
 
@@ -194,10 +200,20 @@ def _check_state(path: Path) -> None:
         ) from error
 
 
-def _save_model(family: Family, folder: Path) -> None:
+def save_adapter(family: Family, values: Mapping[str, Any], folder: Path) -> None:
+    """Write the adapters of a family in training, in peft's format, for the checkpoint that a run's config names."""
+    from actdeny_train.models import adapters
+
+    model = values["model"]
+    base, revision = str(model.get("checkpoint", "a random initialisation")), model.get("revision")
+    _save_whole(folder, lambda work: adapters.save_adapter(family, work, base, revision))
+
+
+def _save_whole(folder: Path, save: Callable[[Path], None]) -> None:
+    """Save into a folder that appears when it is complete."""
     work = folder.with_name(folder.name + ".partial")
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    family.save(work)
+    save(work)
     shutil.rmtree(folder, ignore_errors=True)
     work.replace(folder)
