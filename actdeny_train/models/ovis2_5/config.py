@@ -85,6 +85,7 @@ class Ovis25Config(PreTrainedConfig):
         fields["llm_config"]["tie_word_embeddings"] = self.llm_config.tie_word_embeddings
         if "dtype" in fields:
             fields["torch_dtype"] = fields["dtype"]
+        fields["use_cache"] = getattr(self, "use_cache", True)
         return {**fields, "model_type": MODEL_TYPE, "architectures": [ARCHITECTURE]}
 
 
