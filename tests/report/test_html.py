@@ -270,6 +270,16 @@ def test_a_clip_tells_what_was_right_and_what_was_chosen(page: Node, two_runs: t
         assert len(clip.all("img")) == 6
 
 
+def test_a_long_response_is_folded_but_whole(make_run: Callable[..., Path], tmp_path: Path) -> None:
+    folder = make_run()
+    text = "First, the <video> shows. " * 60
+    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    (folder / "predictions.jsonl").write_text("".join(json.dumps({**line, "text": text}) + "\n" for line in lines))
+    clip = parse(write_report([folder], tmp_path / "report.html")).all("article")[0]
+    folded = next(d for d in clip.all("details") if d.one("summary").text == "Response, 1,560 characters")
+    assert folded.one("pre").text == text and not clip.all("q")
+
+
 # What is missing
 
 
