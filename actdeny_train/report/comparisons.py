@@ -55,7 +55,8 @@ def changes(labels: tuple[str, str], comparison: Comparison, key: str) -> Table:
             rows.append((cell.setup, cell.prompt, METRIC_TITLES[metric], *values))
     caption = (
         f"Difference in percentage points with its {INTERVAL}: sources are resampled with both runs' answers, about denial and presence "
-        f"clips. p: two-sided bootstrap; Holm: corrected over the {len(comparison.cells)} setups and prompts of a metric."
+        f"clips. p: two-sided bootstrap, at least 2^(1 - m) where the runs differ in m sources; "
+        f"Holm: corrected over the {len(comparison.cells)} setups and prompts of a metric."
     )
     title = f"{labels[1]} minus {labels[0]}"
     return Table(f"{key}-changes", title, caption, columns, tuple(rows), _left_out(labels, comparison))
