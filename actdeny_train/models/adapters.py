@@ -133,7 +133,8 @@ def full_modules(model: nn.Module) -> list[str]:
         has_adapter = any(isinstance(m, LoraLayer) for m in module.modules())
         own = any(p.requires_grad for p in module.parameters(recurse=False))
         assert not (own and has_adapter), f"{name} has weights of its own that train, beside adapted layers"
-        if not has_adapter and (own or all(p.requires_grad for p in parameters)):
+        is_list = isinstance(module, nn.ModuleList | nn.ModuleDict)  # peft saves no lists
+        if not has_adapter and not is_list and (own or all(p.requires_grad for p in parameters)):
             names.append(name)
             return
         for child_name, child in module.named_children():

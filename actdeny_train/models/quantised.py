@@ -1,7 +1,7 @@
 """Frozen linear layers whose weights are kept coarse: bfloat16, int8 (a scale a row), or nf4 (4 bits, QLoRA; through bitsandbytes).
 
-Only weights are rounded, never activations: LLM.int8() would scale a token's values, and pick outlier columns, by what else is in the
-forest, so that a leaf would depend on its neighbours. bitsandbytes' own layers also rewrite frozen biases and CPU weights in use.
+Only weights are rounded: LLM.int8() rounds activations too, and picks outlier columns by what else is in the forest, so that a leaf would
+depend on its neighbours. And bitsandbytes' own layers rewrite frozen biases, and on some CPUs weights, in use.
 """
 
 import importlib.util
