@@ -138,25 +138,36 @@ def test_windows_as_a_list_are_those_of_the_string(ovis_goldens):
     assert blocks == [{0, 2}, {0, 2}, {0, 1, 2}]
 
 
-@pytest.mark.parametrize("name", ["no_rope", "no_pe", "tied"])
-def test_switches_of_the_config(ovis_goldens, name):
+@pytest.mark.parametrize("name", ["no_rope", "no_pe"])
+def test_switches_of_the_tower(ovis_goldens, name):
     case, variants = ovis_goldens.case("single_image"), ovis_goldens.variants()
-    chosen = ovis_goldens.meta["variants"][name]
-    model = ovis_goldens.model(chosen["vit_overrides"], chosen["llm_overrides"])
+    model = ovis_goldens.model(vit=ovis_goldens.meta["variants"][name]["vit_overrides"])
     kept = hidden_states(model.visual_tokenizer.vit.vision_model)
     with torch.no_grad():
-        out = run(model, case)
-        close(out.loss[None], variants[f"{name}.loss"], LOGITS)
-        if name == "tied":
-            rows = variants.get("tied.rows", torch.arange(out.logits.shape[1]))
-            # The logits are ten times those of the other cases, and so are their rounding errors.
-            torch.testing.assert_close(out.logits[:, rows], variants["tied.logits"], rtol=1e-5, atol=LOGITS)
-            return
+        close(run(model, case).loss[None], variants[f"{name}.loss"], LOGITS)
         features = model.visual_tokenizer.features(case["in.pixel_values"], case["in.grid_thws"])
         close(padded(model.visual_tokenizer.probabilities(features)), variants[f"{name}.visual_tokens"], HIDDEN)
     for i in range(3):
         if (key := f"{name}.vit.hidden_states.{i}") in variants:
             close(kept[f"hidden_states.{i}"], variants[key], HIDDEN)
+
+
+def test_a_tied_head(ovis_goldens):
+    """Its logits reach 22, ten times those of the other cases, and float32 ends at 3e-5 for the official code and for ours alike;
+    so ours are taken in float64, and in float32 from the official embeddings on.
+    """
+    case, variants = ovis_goldens.case("single_image"), ovis_goldens.variants()
+    model = ovis_goldens.model(llm=ovis_goldens.meta["variants"]["tied"]["llm_overrides"])
+    assert model.llm.lm_head.weight is model.llm.model.embed_tokens.weight
+    rows = variants.get("tied.rows", torch.arange(variants["tied.logits"].shape[1]))
+    with torch.no_grad():
+        out = run(model, case)
+        close(out.loss[None], variants["tied.loss"], LOGITS)
+        close(out.logits[:, rows], variants["tied.logits"], 2 * LOGITS)
+        embeds, mask = case["out.inputs_embeds"], case["in.attention_mask"]
+        close(model.llm(inputs_embeds=embeds, attention_mask=mask).logits[:, rows], variants["tied.logits"], LOGITS)
+        precise = run(model.double(), {**case, "in.pixel_values": case["in.pixel_values"].double()})
+        close(precise.logits[:, rows], variants["tied.logits"].double(), LOGITS)
 
 
 def test_inputs_so_small_that_the_epsilons_show(ovis_goldens, epsilon_probes):
