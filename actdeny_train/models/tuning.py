@@ -129,8 +129,10 @@ def prepare(family: Family, rates: Iterable[str], tuning: TuningSettings, seed: 
     for part in adapter.parts:
         for _, parameter in family.part_parameters()[part]:
             parameter.requires_grad_(False)
-    quantised.store(family, tuning.frozen)
+    in_bfloat16 = {part: storage for part, storage in tuning.frozen.items() if storage == "bfloat16"}
+    quantised.store(family, {part: tuning.frozen[part] for part in tuning.frozen.keys() - in_bfloat16})
     adapters.attach(family, targets, rank=adapter.rank, alpha=adapter.alpha, dora=adapter.dora, seed=seed)
+    quantised.store(family, in_bfloat16)  # now, for peft draws adapters in the type of their base
 
 
 def make_plain(family: Family) -> None:

@@ -41,6 +41,20 @@ def test_nf4_weights_are_those_of_bitsandbytes() -> None:
     )
 
 
+@pytest.mark.parametrize("shape", [(64, 96), (64, 32), (80, 192), (7, 33), (5, 2), (96, 3420)])
+def test_nf4_weights_are_levels_times_the_scale_of_their_block(shape: tuple[int, int]) -> None:
+    """Decoded by hand: two codes a byte, the higher half first, blocks of 64 over the flat weights, whatever the width."""
+    made = nn.Linear(shape[1], shape[0], bias=False)
+    nn.init.normal_(made.weight, std=0.1, generator=torch.Generator().manual_seed(0))
+    layer, exact = StoredLinear(made, "nf4"), made.weight.detach()
+    codes = torch.stack([layer.codes.flatten() >> 4, layer.codes.flatten() & 15], dim=1).flatten()[: exact.numel()]
+    levels = bitsandbytes.functional.get_4bit_type("nf4", device="cpu")[codes.long()]
+    scales = exact.abs().flatten().split(64)
+    largest = torch.cat([block.max().repeat(len(block)) for block in scales])
+    torch.testing.assert_close(layer.weight.flatten(), levels * largest, rtol=0, atol=0.02 * float(largest.max()))
+    assert float((layer.weight - exact).norm() / exact.norm()) < 0.11
+
+
 def test_int8_weights_are_those_of_bitsandbytes_to_their_half_precision() -> None:
     layer = linear()
     ours = StoredLinear(layer, "int8")
