@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
@@ -289,5 +288,4 @@ def test_the_tiny_model_is_built_once(tmp_path):
 def test_the_default_size_is_what_its_docstring_says(tmp_path):
     family = tiny_video_llama_3.load(root=str(tmp_path))
     assert round(sum(p.numel() for p in family.parameters()) / 1e6, 1) == 1.4
-    clip = np.zeros((2, 224, 224, 3), dtype=np.uint8)
-    assert family.processor.processor.video_processor.tokens_per_frame == [4, 4] and clip.shape[1] == 8 * 28
+    assert family.processor.processor.video_processor.tokens_per_frame == [4, 4]

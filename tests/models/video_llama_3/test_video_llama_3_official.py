@@ -10,6 +10,7 @@ from transformers import AutoProcessor, VideoLlama3ForConditionalGeneration
 
 from actdeny_train.errors import CheckpointError
 from actdeny_train.models import video_llama_3
+from actdeny_train.models.video_llama_3.official import load_config, load_processor
 from actdeny_train.models.video_llama_3.processing import CHAT_TEMPLATE
 
 
@@ -33,6 +34,48 @@ def test_both_layouts_are_the_same_model(official_folder, tiny_folder):
         mine = ours.model.config.to_dict()[part]
         assert {k for k, v in mine.items() if v != theirs[part].get(k)} <= {"initializer_range"}, part
     assert ours.model.config.video_token_id == converted.model.config.video_token_id
+
+
+def test_a_config_with_the_fields_of_the_released_2b(official_folder):
+    """Values as published for DAMO-NLP-SG/VideoLLaMA3-2B, read without its weights."""
+    change(
+        official_folder,
+        "config.json",
+        vocab_size=151936,
+        hidden_size=1536,
+        intermediate_size=8960,
+        num_hidden_layers=28,
+        num_attention_heads=12,
+        num_key_value_heads=2,
+        max_position_embeddings=32768,
+        rope_theta=1e6,
+        use_sliding_window=False,
+        sliding_window=32768,
+        max_window_layers=28,
+        use_cache=True,
+        vision_encoder_config={
+            "hidden_size": 1152,
+            "intermediate_size": 4304,
+            "num_hidden_layers": 27,
+            "num_attention_heads": 16,
+            "num_channels": 3,
+            "patch_size": 14,
+            "hidden_act": "gelu_pytorch_tanh",
+            "layer_norm_eps": 1e-6,
+        },
+    )
+    content = json.loads((official_folder / "config.json").read_text())
+    (official_folder / "config.json").write_text(json.dumps({**content, "rope_scaling": None}))
+    config = load_config(official_folder, load_processor(official_folder))
+    with torch.device("meta"):
+        model = VideoLlama3ForConditionalGeneration(config)
+    assert set(config.text_config.layer_types) == {"full_attention"}
+    assert config.text_config.rope_parameters == {"rope_type": "default", "rope_theta": 1e6}
+    parts = {name: sum(p.numel() for p in part.parameters()) for name, part in model.model.named_children()}
+    assert parts["language_model"] == 1_543_714_304, "that of Qwen2.5-1.5B"
+    assert parts["projector"] == 1152 * 1536 + 1536 + 1536 * 1536 + 1536
+    block = 4 * (1152 + 1) * 1152 + (1152 + 1) * 4304 + (4304 + 1) * 1152 + 4 * 1152
+    assert parts["vision_model"] == 27 * block + (3 * 14 * 14 + 1) * 1152 + 2 * 1152
 
 
 def test_a_head_of_its_own(official_folder):
