@@ -40,7 +40,7 @@ def parse_response(
     Status: ``truncated`` if a reasoning block stays open, or if the response was cut off before it named a choice; ``refusal`` if
     the model declines and states no answer; ``unparsed`` for everything else that does not name exactly one choice.
     """
-    visible = _without_reasoning(text)
+    visible = _without_reasoning(_INVISIBLE.sub("", text))
     if visible is None:
         return Parsed(None, ParseStatus.TRUNCATED)
     turn, ended = _turn(visible)
@@ -188,8 +188,8 @@ _AFTER_FIRST = re.compile(rf"(?i) ?[.)] (?-i:[A-Z\"])|{_BECAUSE}")
 _GIVEN = r"(?: (?:above|given|provided|listed|offered|available|here))?"
 _NONE = re.compile(
     rf"(?i)none(?: (?:of|from) (?:the|these|those|them|above){_GIVEN}(?: (?:choices|options|captions|answers|descriptions))?{_GIVEN})?"
-    r"(?:$|(?=[.,;:!\n)\]}\"'<-]| \()|(?: accurately| correctly| adequately| clearly| seems? to)? (?:appl(?:y|ies)|match(?:es)?|fits?"
-    r"|describes?|is|are|do|does|represents?|captures?|depicts?|corresponds?)\b(?![^.!?\n]{0,80}?\b(?:except|but|besides)\b))"
+    r"(?![^.!?\n]{0,80}?\b(?:except|besides|other than)\b|[^.,!?\n]{0,80}?\bbut\b)(?:$|(?=[.,;:!\n)\]}\"'<-]| \()|(?: accurately| correctly"
+    r"| adequately| clearly| seems? to)? (?:appl(?:y|ies)|match(?:es)?|fits?|describes?|is|are|do|does|represents?|captures?|depicts?)\b)"
 )
 _BULLET = r"(?:[-–—•>#]+ )?"
 _ENUMERATED = re.compile(rf"(?m)(?:^|(?<=[.!?] )){_BULLET}[(\[]?(\d{{1,4}}|[A-Za-z])(?: ?\([^)\n]{{1,30}}\))?[.):\]]")
@@ -208,7 +208,8 @@ _FORMS = {
     "line": rf"{_BULLET}{_ANSWER}[ .:)!,;]{{0,3}}",
     "item": rf"{_BULLET}{_ANSWER}(?P<gap> ?[.:),(–—-]+ ?| )(?P<body>.*)",
     "subject": rf"(?:(?<!\w)(?=(?:the |my )?(?:correct |best )?(?:{_NOUN}|number|#)|[(\[⟦])|{_LEAD}){_ANSWER}$",
-    "listed": rf"(?: ?[,/&|;+]| (?:or|and|and/or|oder|und|ou|to)\b)(?: (?:or|and)\b)? ?{_MORE}{_ANSWER}(?: ?[.,;:!?]|$|\n| (?:or|and)\b)",
+    "listed": rf"(?: ?[,/&|;+]| (?:or|and|and/or|oder|und|ou|to)\b| (?=yes|no))(?: (?:or|and|but)\b)? ?{_MORE}"
+    rf"{_ANSWER}(?: ?[.,;:!?]|$|\n| (?:or|and)\b)",
     "end": rf"(?:^|\s){_ANSWER}[ .)!]{{0,3}}$",
 }
 _GRAMMARS = [
@@ -239,9 +240,9 @@ class _Reader:
             found = [_Statement(0, len(self.reply), whole, "bare")]
         else:
             found = [*self._marked(_STRONG), *self._marked(_WEAK), *self._verdicts()]
-            ends = {s.end for s in found}
+            starts, ends = {s.start for s in found}, {s.end for s in found}
             bare = (*self._lines(), *self._first(finished), *self._last())
-            found += [s for s in bare if s.end not in ends]
+            found += [s for s in bare if s.start not in starts and s.end not in ends]
         return sorted((s for s in found if finished or not self._may_go_on(s)), key=lambda s: s.start)
 
     def _may_go_on(self, statement: _Statement) -> bool:
@@ -312,8 +313,8 @@ class _Reader:
         for mark in pattern.finditer(self.reply):
             lead = self.reply[max(0, mark.start() - 80) : mark.start()]
             said = None if self.is_open else self.grammar["said"].match(self.reply, mark.end())
-            found = self._label(said, _AFTER_STRONG if strong else _AFTER_WEAK) if said else None
-            found = found or self._caption_at(mark.end())
+            label = self._label(said, _AFTER_STRONG if strong else _AFTER_WEAK) if said else None
+            found = self._caption_at(mark.end()) or label
             if found is None or _OTHER_LEAD.search(lead) or ("\n" in mark[0] and len(self.enumerated) > 1):
                 continue
             index, end = found
@@ -376,7 +377,9 @@ class _Reader:
                 if label and not _REFUSAL.match(self.reply[label[1] :][:400].lstrip(" ,.:;-–—\n")):
                     yield _Statement(line.start(), label[1], label[0], "bare")
         elif not self.is_open and finished and len(self.enumerated) <= 1:
-            word = None if self.reply[:1].islower() else self.grammar["said"].match(self.reply)
+            word = (
+                None if self.reply[:1].islower() or self._named(self.reply) else self.grammar["said"].match(self.reply)
+            )
             label = self._label(word, _AFTER_FIRST) if word else None
             if label is not None:
                 yield _Statement(0, label[1], label[0], "bare")

@@ -94,8 +94,8 @@ def test_the_device_is_the_one_that_is_there(monkeypatch: pytest.MonkeyPatch) ->
     assert find_device("auto") == find_device("cuda") == torch.device("cuda", 0)
     assert find_device("auto", 1) == torch.device("cuda", 1)
     refuse(
-        "Process 2 of this machine has no CUDA device: there are 2. Start one process a device (torchrun --nproc-per-node), or set device to "
-        "cpu.",
+        "Process 2 of this machine has no CUDA device: there are 2. Start one process a device (torchrun --nproc-per-node), or set device "
+        "to cpu.",
         find_device,
         name="auto",
         local_rank=2,

@@ -328,6 +328,14 @@ def test_equal_captions_name_no_choice() -> None:
     assert parse_response("2. A cat.", ("A cat.", "a cat", "A dog."), ("1", "2", "3")).choice == 1
 
 
+def test_a_caption_that_begins_like_a_label_is_read_whole() -> None:
+    choices = ("He stands.", "A. Rossi opens the door.", "3 boys run.")
+    for answers in (("1", "2", "3"), ("A", "B", "C")):
+        for i, caption in enumerate(choices):
+            for text in (caption, f"Answer: {caption}", f"{caption} {answers[i]}", f"{answers[i]}. {caption}"):
+                assert parse_response(text, choices, answers) == Parsed(i, ParseStatus.OK), text
+
+
 def test_a_label_is_read_before_a_caption_of_the_same_text() -> None:
     assert parse_response("3", ("2", "3", "4"), ("1", "2", "3")).choice == 2
 

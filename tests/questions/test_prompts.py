@@ -79,7 +79,9 @@ def test_a_prompt_of_the_users_own_that_cannot_be_used(tmp_path: Path) -> None:
         PromptFile(str(file))
     other = tmp_path / "other.txt"
     other.write_text("Be strict.")
-    with pytest.raises(ConfigError, match=r"stands before choices, and a yes/no question has none. Set its yes_no_file"):
+    with pytest.raises(
+        ConfigError, match=r"stands before choices, and a yes/no question has none. Set its yes_no_file"
+    ):
         PromptFile(str(other)).render_yes_no("Is it so?")
     with pytest.raises(ConfigError, match=r"The yes_no_file 'nowhere.txt' of a PromptFile cannot be read"):
         PromptFile(str(other), "nowhere.txt")
