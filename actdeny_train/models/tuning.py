@@ -132,6 +132,7 @@ def prepare(family: Family, rates: Iterable[str], tuning: TuningSettings, seed: 
     in_bfloat16 = {part: storage for part, storage in tuning.frozen.items() if storage == "bfloat16"}
     quantised.store(family, {part: tuning.frozen[part] for part in tuning.frozen.keys() - in_bfloat16})
     adapters.attach(family, targets, rank=adapter.rank, alpha=adapter.alpha, dora=adapter.dora, seed=seed)
+    adapters.full_modules(family.model)  # what cannot be saved is known before training
     quantised.store(family, in_bfloat16)  # now, for peft draws adapters in the type of their base
 
 

@@ -14,6 +14,7 @@ from actdeny_train.training.optimizer import (
     find_coarse_parts,
     groups_without_gradient,
     make_optimizer,
+    num_moment_bytes,
     rate_factor,
     set_rates,
 )
@@ -22,7 +23,7 @@ from actdeny_train.training.run import OptimizerSettings
 RATES = {"vision": 1e-3, "projector": 2e-3, "llm": 3e-3}
 
 
-def optimizer_of(family: Qwen25VL, lr: dict[str, float]) -> torch.optim.AdamW:
+def optimizer_of(family: Qwen25VL, lr: dict[str, float]) -> torch.optim.Optimizer:
     return make_optimizer(family, OptimizerSettings(lr=lr, weight_decay=0.1, betas=(0.8, 0.9), eps=1e-6))
 
 
@@ -44,6 +45,19 @@ def test_frozen_parts_are_not_optimised(tiny_family: Callable[..., Qwen25VL]) ->
     held = {id(p) for group in groups for p in group["params"]}
     assert held == {id(p) for name, p in family.named_parameters() if ".merger." in name}
     assert {group["part"] for group in groups} == {"projector"}
+
+
+@pytest.mark.parametrize("moments", ["float32", "8bit"])
+def test_moments_take_the_bytes_that_the_plan_counts(tiny_family: Callable[..., Qwen25VL], moments: str) -> None:
+    settings = OptimizerSettings(lr=RATES, moments=moments)  # type: ignore[arg-type]
+    optimizer = make_optimizer(tiny_family(), settings)
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    names = ("exp_avg", "exp_avg_sq", "state1", "state2", "absmax1", "absmax2")
+    held = [state[name] for state in optimizer.state.values() for name in names if name in state]
+    assert sum(t.numel() * t.element_size() for t in held) == sum(num_moment_bytes(p, moments) for p in parameters)
 
 
 def transformers_factor(step: int, num_warmup: int, num_steps: int) -> float:
