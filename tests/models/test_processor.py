@@ -1,6 +1,7 @@
 """The processor of Qwen2.5-VL against transformers' own: ids, pixels, times."""
 
 import pickle
+import re
 import unicodedata
 
 import numpy as np
@@ -89,7 +90,11 @@ def test_the_answer_is_everything_after_the_prompt(make, make_frames):
     )
 
 
-@given(text=st.text(max_size=30), answer=st.text(min_size=1, max_size=10))
+def without_tokens(words: str) -> bool:
+    return not re.search(r"<[^>]+>", words)  # what may be a special token, which is refused: see below
+
+
+@given(text=st.text(max_size=30).filter(without_tokens), answer=st.text(min_size=1, max_size=10).filter(without_tokens))
 @settings(max_examples=60, deadline=None)
 def test_any_answer_splits_where_the_prompt_ends(module_processor, text, answer):
     prompt = module_processor.sequence([], text, "1", question=0, choice=0)
