@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from actdeny_train.models.qwen2_5_vl import Qwen25VL
     from actdeny_train.trees import TokenSequence
     from actdeny_train.types import Frames
+    from tests.miniatures import Miniature
 
 
 @pytest.fixture(scope="session")
@@ -78,6 +79,21 @@ def small_clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made.prepare_data()
     write_manifest(made.root / "manifest.jsonl", [c for c in made.read_clips() if c.action in made.labels.actions[:2]])
     return made.root
+
+
+@pytest.fixture(scope="session")
+def miniature(tmp_path_factory: pytest.TempPathFactory) -> "Callable[[str], Miniature]":
+    """Give a transfer dataset in small, in its official layout: ``miniature("hmdb51")`` (rendered once; never write into it)."""
+    from tests.miniatures import Miniature, render
+
+    made: dict[str, Miniature] = {}
+
+    def give(name: str) -> Miniature:
+        if name not in made:
+            made[name] = render(name, tmp_path_factory.mktemp("miniatures") / name)
+        return made[name]
+
+    return give
 
 
 @pytest.fixture
