@@ -111,8 +111,8 @@ class Question:
     type for them, in the same order ("1".."11", "yes"/"no", or the choices themselves for open questions). ``target``,
     ``primary_distractor`` and ``none_choice`` are 0-based indices into both. ``permutation[i]`` is the place that choice i
     has in the order before shuffling (target action or primary distractor first, none choice last); empty where nothing
-    was shuffled. ``kind`` is the clip's kind for denial setups and the question's kind for graph questions; ``group`` the
-    clip's source, or the kind's group for graph questions.
+    was shuffled. ``kind`` is the clip's kind for denial setups (``denial`` where a presence clip is asked without its action) and the
+    question's kind for graph questions; ``group`` the clip's source, or the kind's group for graph questions.
     """
 
     id: str

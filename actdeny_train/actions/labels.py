@@ -30,7 +30,8 @@ class LabelSet:
     presence clips), closest first. ``without_object`` are the actions of body and place alone (person-only graph). ``verbs`` maps an
     action to the verbs that tell it, and ``named_by_object`` are the actions whose name is that of a mere object: both
     serve the leak guard (``actions.leak``). ``also_true`` maps an action to others that a clip of it may show as well (drinking, where
-    it is drinking beer): they never stand beside it in a question.
+    it is drinking beer): they never stand beside it in a question. ``minimal_pairs`` maps an action done to the same pretended, tried in
+    vain or stopped short, and back (Something-Something V2).
     """
 
     name: str
@@ -41,6 +42,7 @@ class LabelSet:
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     named_by_object: frozenset[str] = frozenset()
     also_true: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    minimal_pairs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -104,6 +106,7 @@ class LabelSet:
             verbs={a: v for a, v in self.verbs.items() if a in kept},
             named_by_object=self.named_by_object & kept,
             also_true={a: tuple(b for b in bs if b in kept) for a, bs in self.also_true.items() if a in kept},
+            minimal_pairs={a: tuple(b for b in bs if b in kept) for a, bs in self.minimal_pairs.items() if a in kept},
         )
 
 
@@ -185,6 +188,7 @@ def load_label_set(folder: Path, name: str, *, has_components: bool = True) -> L
             close=close,
             without_object=frozenset(),
             also_true=read_grouped(folder / "also_true.yaml", known),
+            minimal_pairs=_paired(folder / "minimal_pairs.yaml", known),
         )
     verbs = _mapping(_read(verbs_file), ("verbs", "named_by_object"), str(verbs_file))
     return LabelSet(
@@ -267,6 +271,11 @@ def read_grouped(file: Path, actions: tuple[str, ...]) -> dict[str, tuple[str, .
     """Return for every action those that stand in one group with it, in the order of the file; none where the file is missing."""
     groups = _read_groups(file, actions)
     return {a: tuple(dict.fromkeys(b for group in groups if a in group for b in group if b != a)) for a in actions}
+
+
+def _paired(file: Path, actions: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Return the groups of a file as ``read_grouped`` does, without the actions that stand in none."""
+    return {action: others for action, others in read_grouped(file, actions).items() if others}
 
 
 def _read_groups(file: Path, actions: tuple[str, ...]) -> list[tuple[str, ...]]:

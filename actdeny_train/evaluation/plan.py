@@ -9,6 +9,7 @@ from actdeny_train.errors import DataError
 from actdeny_train.evaluation.run import Ask
 from actdeny_train.questions.frozen import read_questions
 from actdeny_train.questions.source import clip_kinds_of
+from actdeny_train.questions.transfer import fits
 from actdeny_train.types import Clip, ClipKind, Question
 
 
@@ -56,7 +57,7 @@ class Questions:
 
 
 def _checked(question: Question, clip: Clip) -> Question:
-    if question.kind in set(ClipKind) and question.kind != clip.kind:
+    if question.kind in set(ClipKind) and not fits(question, clip):
         raise DataError(
             f"Frozen question {question.id!r} was made for a clip of kind {question.kind!r}, but clip {clip.id!r} is of kind "
             f"{clip.kind.value!r} now, where another choice may be right. Freeze the questions anew, or restore the clips' kinds."

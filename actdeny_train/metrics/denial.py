@@ -11,10 +11,18 @@ from actdeny_train.errors import DataError
 from actdeny_train.metrics.bootstrap import NUM_DRAWS, add_intervals
 from actdeny_train.metrics.counts import Counts, Rates, count_by_source, count_statuses, divide
 from actdeny_train.metrics.estimates import Estimate
+from actdeny_train.questions.transfer import is_transfer
 from actdeny_train.types import ClipKind, ParseStatus, Prediction
 
-ROWS = (*(kind.value for kind in ClipKind), "false_denial", "hallucinated_action", "primary_distractor")
-"""What is counted: right predictions of each kind of clip, and three kinds of error."""
+ROWS = (
+    *(kind.value for kind in ClipKind),
+    "false_denial",
+    "hallucinated_action",
+    "primary_distractor",
+    "action_removed",
+)
+"""What is counted: right predictions of each kind of clip, three kinds of error, and presence clips asked without their action, which
+count as denial and have no type."""
 
 POOLS: dict[str, tuple[str, ...]] = {
     "t1": (ClipKind.CONTEXT_ONLY,),
@@ -88,6 +96,8 @@ def denial_marks(prediction: Prediction) -> Iterator[tuple[str, bool]]:
         if none_choice is not None:
             yield "false_denial", choice == none_choice
         return
+    if kind is ClipKind.DENIAL and is_transfer(prediction.setup):
+        yield "action_removed", prediction.is_right
     hallucinated = prediction.status is ParseStatus.OK and not prediction.is_right
     yield "hallucinated_action", hallucinated
     if hallucinated and distractor is not None:
@@ -98,8 +108,8 @@ def estimates_of_counts(counts: Counts) -> dict[str, Estimate]:
     """Return the metrics of counts (R, 2) over ``ROWS`` with their n and reasons."""
     trials = {name: int(_pool(counts, rows)[1]) for name, rows in POOLS.items()}
     trials["hm"] = trials["overall"]
-    unknown = int(counts[ROWS.index(ClipKind.DENIAL), 1])
-    reasons = _reasons(trials, unknown)
+    removed = int(counts[ROWS.index("action_removed"), 1])
+    reasons = _reasons(trials, int(counts[ROWS.index(ClipKind.DENIAL), 1]) - removed, removed)
     return {
         name: Estimate(None, None, None, trials[name], reasons[name])
         if np.isnan(rate)
@@ -108,9 +118,11 @@ def estimates_of_counts(counts: Counts) -> dict[str, Estimate]:
     }
 
 
-def _reasons(trials: dict[str, int], unknown: int) -> dict[str, str]:
+def _reasons(trials: dict[str, int], unknown: int, removed: int) -> dict[str, str]:
     """Return for each metric why it would be undefined."""
     types = f"types not known for {unknown:,} denial clip{'s' if unknown > 1 else ''}" if unknown else ""
+    if removed and not unknown:
+        types = "no types: the action of presence clips was not offered"
     sides = {"overall_ad": "no denial clips", "ap": "no presence clips"}
     return {
         **sides,

@@ -20,6 +20,7 @@ from actdeny_train.metrics.pairs import pair_accuracy
 from actdeny_train.metrics.positions import none_positions, positions
 from actdeny_train.metrics.sycophancy import SETUPS as SYCOPHANCY_SETUPS
 from actdeny_train.metrics.sycophancy import sycophancy
+from actdeny_train.questions.transfer import is_transfer
 from actdeny_train.types import ClipKind, Prediction
 
 
@@ -96,7 +97,7 @@ def _summarise_denial(predictions: Sequence[Prediction], num_draws: int, seed: i
     answers = answers_by_side(predictions, num_draws=num_draws, seed=seed)
     return {
         **_to_json(denial_estimates(predictions, num_draws=num_draws, seed=seed)),
-        "types_unknown": sum(p.kind == ClipKind.DENIAL for p in predictions),
+        "types_unknown": sum(p.kind == ClipKind.DENIAL and not is_transfer(p.setup) for p in predictions),
         "pair": pair_accuracy(predictions, num_draws=num_draws, seed=seed).to_json(),
         **_to_json(agreement(predictions, num_draws=num_draws, seed=seed)),
         "answers_on_denial": _to_json(answers["denial"]),

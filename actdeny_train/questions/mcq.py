@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar, get_args
 
 from actdeny_train.actions.labels import LabelSet
 from actdeny_train.draw import Draw
@@ -22,6 +22,10 @@ from actdeny_train.types import Clip, ClipKind, Question
 T = TypeVar("T")
 
 MIN_CHOICES = 3
+
+Distractors = Literal["close", "unrelated"]
+DISTRACTORS: tuple[Distractors, ...] = get_args(Distractors)
+"""Which actions are offered beside the clip's: those that look like it, or those that do not."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,10 @@ class MultipleChoice(abc.ABC):
         """Return the none choice."""
         return WORDING["none_option"]
 
+    def side(self, clip: Clip) -> ClipKind:
+        """Return the kind of clip that the question counts for: the clip's own, unless a setup takes the clip's action away."""
+        return clip.kind
+
     def ask(self, clip: Clip, labels: LabelSet, *, seed: int, index: int = 0) -> Question:
         """Return the question. Raises DataError if the setup is not about such clips, or the label set has too few actions."""
         if clip.kind not in self.clip_kinds:
@@ -84,20 +92,23 @@ class MultipleChoice(abc.ABC):
         captions.append(self.none_text(clip, labels))
         choices = tuple(captions[place] for place in permutation)
         action = permutation.index(0) if offered[0] == clip.action else None
-        if not clip.kind.is_denial:
-            assert action is not None, f"{self.setup} does not offer the action of a presence clip"
+        kind = self.side(clip)
+        assert action is not None or kind.is_denial, f"{self.setup} does not offer the action of a presence clip"
+        assert action is None or kind.is_denial == clip.kind.is_denial, f"{self.setup} denies what clip {clip.id} shows"
+        # One setup may ask about a clip on both sides.
+        side = "" if kind == clip.kind else f":{kind.value}"
         return Question(
-            id=f"{clip.id}|{self.setup}|{self.prompt.name}|{index}",
+            id=f"{clip.id}|{self.setup}{side}|{self.prompt.name}|{index}",
             clip_ids=(clip.id,),
             setup=self.setup,
             prompt=self.prompt.name,
             text=self.prompt.render(self.labelled) + option_block(choices, self.labelled),
             choices=choices,
             answers=answer_labels(len(choices), self.labelled),
-            target=none if clip.kind.is_denial or action is None else action,
-            primary_distractor=action if clip.kind.is_denial else None,
+            target=none if kind.is_denial or action is None else action,
+            primary_distractor=action if kind.is_denial else None,
             none_choice=none,
-            kind=clip.kind.value,
+            kind=kind.value,
             group=clip.source,
             permutation=tuple(permutation),
         )
@@ -126,19 +137,29 @@ class FourChoices(Standard):
     usual_choices: ClassVar[int] = 4
 
 
-def draw_distractors(clip: Clip, labels: LabelSet, num: int, draw: Draw) -> list[str]:
-    """Return ``num`` actions other than the clip's, in random order.
+def draw_distractors(
+    clip: Clip,
+    labels: LabelSet,
+    num: int,
+    draw: Draw,
+    *,
+    prefer: Distractors | None = None,
+    first: Sequence[str] = (),
+) -> list[str]:
+    """Return ``num`` actions other than the clip's, in random order; fewer are the first of more.
 
-    Denial clips prefer unrelated actions, presence clips close ones; where these do not suffice, the rest of the label set fills
-    up, also at random. Of actions with one and the same description only one is used, since two equal choices could not be
-    told apart, and none that may be true of the clip as well (``LabelSet.also_true``). Raises DataError if there are fewer than ``num``.
+    Those of ``first`` come before all others. Then denial clips prefer unrelated actions, presence clips close ones, unless ``prefer``
+    says which; where these do not suffice, the rest of the label set fills up, also at random. Of actions with one and the same
+    description only one is used, since two equal choices could not be told apart, and none that may be true of the clip as well
+    (``LabelSet.also_true``). Raises DataError if there are fewer than ``num``.
     """
     labels.check(clip.action, f"clip {clip.id!r}")
-    preferred = labels.unrelated(clip.action) if clip.kind.is_denial else labels.close.get(clip.action, ())
+    unrelated = prefer == "unrelated" or (prefer is None and clip.kind.is_denial)
+    preferred = labels.unrelated(clip.action) if unrelated else labels.close.get(clip.action, ())
     rest = [action for action in labels.actions if action not in preferred]
     taken = {labels.description(action) for action in (clip.action, *labels.also_true.get(clip.action, ()))}
     distractors = []
-    for action in draw.shuffle(preferred) + draw.shuffle(rest):
+    for action in draw.shuffle(first) + draw.shuffle(preferred) + draw.shuffle(rest):
         if labels.description(action) not in taken:
             taken.add(labels.description(action))
             distractors.append(action)

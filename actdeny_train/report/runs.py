@@ -26,6 +26,7 @@ SETUPS = (
     "four_choices",
     "yes_no_primary",
     "yes_no_random",
+    "transfer",
 )
 """Setups in the order in which they are told; others follow by name."""
 

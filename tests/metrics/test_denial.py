@@ -114,6 +114,24 @@ def test_denial_clips_of_unknown_type_count_in_overall_ad_alone(predict: Callabl
     assert denial_accuracy([predict("denial", 3)])["t1"].reason == "types not known for 1 denial clip"
 
 
+def test_presence_clips_asked_without_their_action_count_as_denial_without_a_type(
+    predict: Callable[..., Prediction],
+) -> None:
+    transfer = {"setup": "transfer_4", "primary_distractor": None}
+    asked = [predict("denial", choice, **transfer) for choice in (3, 3, 1, None)]
+    asked += [predict("presence", choice, **transfer) for choice in (0, 3)]
+    found = denial_accuracy(asked)
+    assert [found[name].value for name in ("overall_ad", "ap", "hm")] == [1 / 2, 1 / 2, 1 / 2]
+    assert (found["hallucinated_action"].value, found["false_denial"].value) == (1 / 4, 1 / 2)
+    assert found["t1"].reason == found["t2"].reason == "no types: the action of presence clips was not offered"
+    accumulated = DenialAccuracy()
+    accumulated.update(asked)
+    assert accumulated.compute()["t1"]["reason"] == found["t1"].reason
+    # Where real denial clips of unknown type are among them, those are what lacks a type.
+    mixed = denial_accuracy([*asked, predict("denial", 3), predict("denial", 3)])
+    assert mixed["t1"].reason == "types not known for 2 denial clips"
+
+
 @pytest.mark.parametrize("status", [s for s in ParseStatus if s is not ParseStatus.OK])
 def test_predictions_without_a_choice_are_not_right_and_stay_in_n(
     predict: Callable[..., Prediction], status: ParseStatus

@@ -9,6 +9,7 @@ from typing import Any
 from actdeny_train.datasets.base import check_ids, check_path, check_text
 from actdeny_train.errors import DataError
 from actdeny_train.questions.prompts import MAX_CHOICES, Labelled, option_block
+from actdeny_train.questions.transfer import fits
 from actdeny_train.types import Clip, ClipKind, Question
 
 NUMBER, LETTER = "choice number", "choice letter"
@@ -26,8 +27,8 @@ class Cell:
 
     @property
     def kinds(self) -> set[ClipKind]:
-        """Kinds of clip that are asked about."""
-        return {clip.kind for _, clip in self.rows}
+        """Kinds that the questions count for."""
+        return {ClipKind(question.kind) for question, _ in self.rows}
 
 
 def group(clips: Sequence[Clip], questions: Sequence[Question]) -> list[Cell]:
@@ -69,7 +70,7 @@ def record(question: Question, clip: Clip) -> dict[str, Any]:
         "video": clip.path,
         "action": clip.action,
         "source": clip.source,
-        "kind": clip.kind.value,
+        "kind": question.kind,
         "setup": question.setup,
         "prompt": question.prompt,
         "choices": list(question.choices),
@@ -131,7 +132,7 @@ def _clip_of(question: Question, by_id: dict[str, Clip]) -> Clip:
             f"exactly one of the {len(by_id)} clips given. Give its clip too, or leave the question out."
         )
     clip = by_id[question.clip_ids[0]]
-    if question.kind != clip.kind.value:
+    if not fits(question, clip):
         raise DataError(
             f"Question {question.id!r} has kind {question.kind!r}, but its clip is of kind {clip.kind.value!r}. Only questions whose kind "
             "is that of their clip measure denial and can be exported: leave graph questions out."

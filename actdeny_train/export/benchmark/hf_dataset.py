@@ -118,7 +118,7 @@ rows = rows.map(lambda row: {{"path": video_path(row, root="/path/to/videos")}})
 | `text` | all that the user turn says after the video |
 | `choices`, `answers` | what the choices mean, and what a model types for each, in the same order |
 | `target`, `none_choice`, `primary_distractor` | 0-based places in both; null where there is none. On denial clips none is right |
-| `kind` | of the clip: `presence`, `context_only` (type 1), `different_motion` (type 2), or `denial` where the type is not known |
+| `kind` | of the clip: `presence`, `context_only` (type 1), `different_motion` (type 2), or `denial` where there is no type to tell |
 | `prompt` | under which the setup is asked; a config may hold several |
 | `source` | the long video that the clip was cut from: resample sources, not clips, for intervals |
 | `video`, `start_s`, `end_s` | path under the video root, and which part of it in seconds; null: from the beginning, to the end |

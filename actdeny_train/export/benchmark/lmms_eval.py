@@ -51,7 +51,7 @@ def metrics_of(cell: Cell) -> list[str]:
     names = [metric for metric in AGGREGATIONS if not (needs := NEEDS.get(metric)) or needs & kinds]
     if ClipKind.PRESENCE not in kinds:
         names.remove("hm")
-    if all(q.none_choice is None for q, clip in cell.rows if not clip.kind.is_denial):
+    if all(q.none_choice is None for q, _ in cell.rows if not ClipKind(q.kind).is_denial):
         names = [metric for metric in names if metric != "false_denial"]
     if all(q.primary_distractor is None for q, _ in cell.rows):
         names = [metric for metric in names if metric != "primary_distractor"]

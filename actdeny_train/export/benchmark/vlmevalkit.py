@@ -55,7 +55,7 @@ def _write_table(path: Path, cell: Cell) -> None:
                 )
         answer = values["answers"][question.target]
         empty = [""] * (num - len(choices))
-        table.append([str(index), clip.path, asked, *choices, *empty, answer, clip.kind.value, json.dumps(values)])
+        table.append([str(index), clip.path, asked, *choices, *empty, answer, question.kind, json.dumps(values)])
     for column, cells in zip(columns[1:], list(zip(*table, strict=True))[1:], strict=True):
         texts = [text for text in cells if text]
         if texts and (all(map(_is_number, texts)) or all(text.lower() in ("true", "false") for text in texts)):
@@ -90,7 +90,8 @@ package, put its folder on PYTHONPATH. `..._12frame` shows the frames at the mid
 evaluation does (also 4, 6, 8, 16, 32, 64); without it, a model gets the video and its own rule holds. The datasets:
 
 {listed}
-Choices are lettered. `category` is the kind of the clip; `record` holds everything about a question as JSON, which no reader changes.
+Choices are lettered. `category` is the kind of the clip (`denial` where its action is not offered); `record` holds everything about a
+question as JSON, which no reader changes.
 Scores come from the file's own parser, not from a judge, and nothing is guessed: `overall_ad`, `ap`, `hm` and others, rates in [0, 1],
 null where undefined. To score saved predictions again, without VLMEvalKit:
 `python -c "import actdeny_vlmevalkit as a; print(a.score_file('PREDICTIONS.json'))"`.
