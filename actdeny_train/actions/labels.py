@@ -150,7 +150,8 @@ def load_named(name: str) -> LabelSet:
     """Return a label set of the package by its name, e.g. "hmdb51". Raises DataError on an unknown name."""
     if name not in LABEL_SETS:
         raise DataError(
-            f"Unknown label set {name!r}.{near_misses(name, LABEL_SETS)} The package has {', '.join(LABEL_SETS)}."
+            f"Unknown label set {name!r}.{near_misses(name, LABEL_SETS)} The package has {', '.join(LABEL_SETS)}; one of your own is a "
+            "YAML file that maps action names to descriptions."
         )
     return LABEL_SETS[name]()
 

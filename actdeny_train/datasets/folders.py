@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from actdeny_train.actions.labels import LabelSet, load_named
+from actdeny_train.actions.labels import LabelSet
 from actdeny_train.datasets.annotations import by_canonical, canonical, read_table, row_error
 from actdeny_train.datasets.base import ClipDataModule, check_path
 from actdeny_train.datasets.layouts import list_videos
-from actdeny_train.datasets.manifest import read_labels
+from actdeny_train.datasets.manifest import find_labels
 from actdeny_train.datasets.quarantine import Screening
 from actdeny_train.errors import ConfigError, DataError, near_misses
 from actdeny_train.types import Clip, ClipKind
@@ -44,8 +44,7 @@ class Folders(ClipDataModule):
         self.splits = tuple(splits)
         self.split_file = Path(split_file) if split_file else None
         self.source_pattern = _compile(source_pattern) if source_pattern is not None else None
-        is_file = Path(labels).suffix in (".yaml", ".yml")
-        self._labels = read_labels(Path(labels)) if is_file else load_named(labels)
+        self._labels = find_labels(labels)
 
     @property
     def labels(self) -> LabelSet:

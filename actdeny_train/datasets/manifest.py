@@ -1,5 +1,6 @@
-"""A dataset given by a JSONL manifest: one clip a line, with the fields of ``Clip``."""
+"""A dataset given by a manifest, one clip a row with the fields of ``Clip``: JSONL, a JSON list, or CSV with a header."""
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator
@@ -8,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from actdeny_train.actions.labels import LabelSet, load_ucf101
+from actdeny_train.actions.labels import LABEL_SETS, LabelSet, load_named
+from actdeny_train.datasets.annotations import read_table, read_text
 from actdeny_train.datasets.base import ClipDataModule, check_path, check_text
 from actdeny_train.datasets.quarantine import Screening
 from actdeny_train.errors import DataError, near_misses
@@ -36,11 +38,12 @@ def read_manifest(path: Path) -> Iterator[Clip]:
 
 
 class Manifest(ClipDataModule):
-    """Clips listed in a JSONL file.
+    """Clips listed in a file.
 
-    ``file`` is the manifest, absolute or relative to the working directory. ``labels`` is ``"ucf101"`` or the path of a YAML file
-    that maps action names to descriptions (see ``read_labels``). ``splits`` are the split names that rows may have. ``root``
-    and ``screening`` as in ``ClipDataModule``.
+    ``file`` is the manifest, absolute or relative to the working directory: ``.csv`` with the fields as header (those of components
+    among them, an empty value is none), ``.json`` with a list of objects, or one JSON object a line under any other name. ``labels``
+    is the name of one of the package's label sets or the path of a YAML file (see ``find_labels``). ``splits`` are the split names
+    that rows may have. ``root`` and ``screening`` as in ``ClipDataModule``.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class Manifest(ClipDataModule):
         super().__init__(root, screening)
         self.file = Path(file)
         self.splits = tuple(splits)
-        self._labels = load_ucf101() if labels == "ucf101" else read_labels(Path(labels))
+        self._labels = find_labels(labels)
 
     @property
     def labels(self) -> LabelSet:
@@ -69,6 +72,12 @@ class Manifest(ClipDataModule):
             yield clip
 
 
+def find_labels(labels: str) -> LabelSet:
+    """Return the package's label set of that name ("ucf101", "hmdb51", ...), or that of a YAML file (see ``read_labels``)."""
+    is_file = Path(labels).suffix in (".yaml", ".yml") or Path(labels).is_file()
+    return read_labels(Path(labels)) if is_file else load_named(labels)
+
+
 def read_labels(path: Path) -> LabelSet:
     """Return a label set from a YAML file that maps action names to descriptions, one sentence each.
 
@@ -77,8 +86,8 @@ def read_labels(path: Path) -> LabelSet:
     """
     if not path.is_file():
         raise DataError(
-            f"The label set {str(path)!r} does not exist. Set `labels` to 'ucf101' or to the path of a YAML file that maps action names to "
-            f"descriptions.{near_misses(str(path), ['ucf101'])}"
+            f"The label set {str(path)!r} does not exist. Set `labels` to the path of a YAML file that maps action names to descriptions, "
+            f"or to one of {', '.join(LABEL_SETS)}."
         )
     try:
         descriptions = yaml.safe_load(path.read_bytes())
@@ -111,17 +120,68 @@ def read_labels(path: Path) -> LabelSet:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Clip]]:
-    """Yield ``("file:line", clip)``; blank lines are skipped."""
+    """Yield where each row stands, and its clip; blank lines are skipped."""
     if not path.is_file():
         raise DataError(
-            f"The manifest {str(path)!r} (resolved: {path.resolve()}) does not exist. It must be a JSONL file with one clip a line "
-            f"(fields {', '.join(REQUIRED)}). Correct the path, or make the file first."
+            f"The manifest {str(path)!r} (resolved: {path.resolve()}) does not exist. It must be a JSONL, JSON or CSV file with one clip a "
+            f"row (fields {', '.join(REQUIRED)}). Correct the path, or make the file first."
         )
+    read = {".csv": _csv_rows, ".json": _json_rows}.get(path.suffix.lower(), _jsonl_rows)
+    for where, row in read(path):
+        yield where, _clip(row, where)
+
+
+def _jsonl_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
-                where = f"{path}:{number}"
-                yield where, _clip(_json_object(line, where), where)
+                yield f"{path}:{number}", _json_object(line, f"{path}:{number}")
+
+
+def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        rows = json.loads(read_text(path), object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"{path} is not valid JSON ({error}). It must be a list with one object a clip. Mend the file, or call it .jsonl if it has "
+            "one object a line."
+        ) from None
+    if not isinstance(rows, list):
+        raise DataError(f"{path} holds a JSON {type(rows).__name__}, but must be a list with one object a clip.")
+    for i, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise DataError(
+                f"{path}, entry {i} is a JSON {type(row).__name__}, but must be an object with the fields of a clip."
+            )
+        yield f"{path}, entry {i}", row
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    header: list[str] = []
+    for where, values in read_table(path):
+        if not header:
+            header = values
+            if repeated := [name for name in header if header.count(name) > 1]:
+                raise DataError(
+                    f"{where}: the header names the field {repeated[0]!r} twice. Remove one of the columns."
+                )
+            if missing := [name for name in REQUIRED if name not in header]:
+                raise DataError(
+                    f"{where}: the header lacks the field {missing[0]!r}.{near_misses(missing[0], header)} The first row must name the "
+                    f"fields: {', '.join(REQUIRED)} and, optionally, start_s, end_s, {', '.join(COMPONENTS)}."
+                )
+            continue
+        if len(values) != len(header):
+            raise DataError(
+                f"{where} has {len(values)} values, but the header names {len(header)} fields: {', '.join(header)}. Correct the row; a "
+                "value with a comma must stand in double quotes."
+            )
+        row: dict[str, Any] = {key: value for key, value in zip(header, values, strict=True) if value}
+        for key in ("start_s", "end_s"):
+            with contextlib.suppress(KeyError, ValueError):  # what is no number is told as such by the checks of a row
+                row[key] = float(row[key])
+        parts = {key: row.pop(key) for key in COMPONENTS if key in row}
+        yield where, row | ({"components": parts} if parts else {})
 
 
 def _json_object(line: bytes, where: str) -> dict[str, Any]:

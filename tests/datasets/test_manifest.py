@@ -121,7 +121,7 @@ def test_not_utf8(tmp_path: Path) -> None:
 
 def test_missing_manifest(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"The manifest '.*none\.jsonl' \(resolved: .*\) does not exist.*one clip a line"
+        DataError, match=r"The manifest '.*none\.jsonl' \(resolved: .*\) does not exist.*one clip a row"
     ):
         list(read_manifest(tmp_path / "none.jsonl"))
 
@@ -190,9 +190,14 @@ def test_malformed_labels(tmp_path: Path, content: str, message: str) -> None:
 
 def test_missing_labels(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"The label set 'ucf10' does not exist\. Set `labels` to 'ucf101' or.*Did you mean 'ucf101'"
+        DataError, match=r"Unknown label set 'ucf10'\. Did you mean 'ucf101'\?.*one of your own is a YAML file"
     ):
         Manifest(str(tmp_path), "clips.jsonl", labels="ucf10")
+    with pytest.raises(
+        DataError, match=r"The label set 'mine.yaml' does not exist\. Set `labels` to the path of a YAML"
+    ):
+        Manifest(str(tmp_path), "clips.jsonl", labels="mine.yaml")
+    assert Manifest(str(tmp_path), "clips.jsonl", labels="hmdb51").labels.name == "hmdb51"
 
 
 def test_mark_of_byte_order_and_windows_line_ends(tmp_path: Path) -> None:
