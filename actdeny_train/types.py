@@ -1,5 +1,6 @@
-"""The frozen dataclasses that travel between the layers: Clip, Frames, Question, Prediction."""
+"""The frozen dataclasses that travel between the layers: Clip, ClipGroup, Frames, Question, Prediction."""
 
+import collections
 import dataclasses
 import enum
 from dataclasses import dataclass
@@ -80,6 +81,50 @@ class Clip:
     components: Components | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipGroup:
+    """What one question is about: one clip in most datasets, or several that are shown together.
+
+    ``id`` is unique within a dataset, and the clip's own where there is one clip. ``source`` is the cluster of the statistics.
+    """
+
+    id: str
+    clips: tuple[Clip, ...]
+    action: str
+    source: str
+
+    def __post_init__(self) -> None:
+        assert self.clips, f"group {self.id!r} has no clip"
+
+    @staticmethod
+    def of(clip: Clip) -> "ClipGroup":
+        """Return a group of one clip."""
+        return ClipGroup(id=clip.id, clips=(clip,), action=clip.action, source=clip.source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntruderTuple(ClipGroup):
+    """Clips with a caption each, all of one action type but the intruder (paper 2).
+
+    ``intruder`` is a 0-based index into ``clips`` and ``captions``. ``verbs`` has the verb of each caption, empty where unknown.
+    """
+
+    captions: tuple[str, ...]
+    intruder: int
+    verbs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        n = len(self.clips)
+        assert len(self.captions) == n >= 2 and len(self.verbs) in (0, n), f"{self.id}: {n} clips, {self.captions}"
+        assert 0 <= self.intruder < n, f"{self.id}: intruder {self.intruder} of {n} clips"
+
+    @property
+    def verb_pattern(self) -> str:
+        """Return how often each verb occurs, most often first: "4", "3_1", "2_2", "2_1_1", "1_1_1_1"; "unknown" without verbs."""
+        counts = collections.Counter(self.verbs).values()
+        return "_".join(map(str, sorted(counts, reverse=True))) or "unknown"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Frames:
     """Frames sampled from one clip, with their times, which never leave them.
@@ -112,7 +157,8 @@ class Question:
     ``primary_distractor`` and ``none_choice`` are 0-based indices into both. ``permutation[i]`` is the place that choice i
     has in the order before shuffling (target action or primary distractor first, none choice last); empty where nothing
     was shuffled. ``kind`` is the clip's kind for denial setups (``denial`` where a presence clip is asked without its action) and the
-    question's kind for graph questions; ``group`` the clip's source, or the kind's group for graph questions.
+    question's kind for graph questions; ``group`` the clip's source, or the kind's group for graph questions. ``clip_places`` are
+    the places in ``text``, in characters and ascending, at which the clips are shown, one a clip; empty where all clips come before it.
     """
 
     id: str
@@ -128,9 +174,14 @@ class Question:
     primary_distractor: int | None = None
     none_choice: int | None = None
     permutation: tuple[int, ...] = ()
+    clip_places: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.choices)
+        places = [0, *self.clip_places, len(self.text)]
+        assert len(self.clip_places) in (0, len(self.clip_ids)) and places == sorted(places), (
+            f"{self.id}: {len(self.clip_ids)} clips at {self.clip_places} of {len(self.text)} characters"
+        )
         assert n >= 2 and len(self.answers) == n, f"{self.id}: {n} choices, {len(self.answers)} answers"
         assert len(set(self.answers)) == n and all(self.answers), (
             f"{self.id}: answers repeat or are empty: {self.answers}"

@@ -97,6 +97,42 @@ def miniature(tmp_path_factory: pytest.TempPathFactory) -> "Callable[[str], Mini
 
 
 @pytest.fixture
+def write_macid(small_clips: Path, tmp_path: Path) -> "Callable[..., Path]":
+    """Write a file in MACID's published format about the videos of ``small_clips``, with captions of our own.
+
+    ``write_macid(num_tuples, base=1, delimiter=",", verbs=False)``; tuple i is ``t<i>``, with its intruder at place i modulo 4.
+    """
+    import csv
+    import itertools
+
+    actions = {
+        "premere": ["il campanello", "l'interruttore, due volte", "un tasto", 'il pulsante "stop"'],
+        "spostare": ["l'armadio", "il tavolo verso la finestra", "una cassa", "la panca"],
+        "spingere": ["l'avversario", "la guardia contro il muro", "un passante", "l'amico"],
+    }
+    people = ("La ragazza", "Il cuoco", "Un bambino", "L'operaia")
+    videos = sorted(path.relative_to(small_clips).as_posix() for path in small_clips.rglob("*.mp4"))
+
+    def write(num_tuples: int, base: int = 1, delimiter: str = ",", verbs: bool = False) -> Path:
+        pairs = list(itertools.permutations(actions, 2))
+        header = ["id", *(f"{name}{i}" for i in range(1, 5) for name in ("s", "v")), "intruder"]
+        rows = [[*header, *(f"verb{i}" for i in range(1, 5) if verbs)]]
+        for number in range(num_tuples):
+            shared, other = pairs[number % len(pairs)]
+            used = [other if i == number % 4 else shared for i in range(4)]
+            sentences = [f"{people[(i + number) % 4]} deve {verb} {actions[verb][i]}" for i, verb in enumerate(used)]
+            shown = [videos[(number + (number // len(videos) + 1) * i) % len(videos)] for i in range(4)]
+            told = [x for pair in zip(sentences, shown, strict=True) for x in pair]
+            rows.append([f"t{number}", *told, str(number % 4 + base), *(used if verbs else [])])
+        path = tmp_path / "macid.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, delimiter=delimiter).writerows(rows)
+        return path
+
+    return write
+
+
+@pytest.fixture
 def train_config(tiny_folder: Path, small_clips: Path, tmp_path: Path) -> Path:
     """YAML file of a training of the tiny model: 6 steps of 4 of ``small_clips`` with 3 questions each, into ``tmp_path``."""
     return _write_config(

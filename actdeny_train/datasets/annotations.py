@@ -52,12 +52,12 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
             yield f"{path}:{number}", line.strip()
 
 
-def read_table(path: Path) -> Iterator[tuple[str, list[str]]]:
+def read_table(path: Path, delimiter: str = ",") -> Iterator[tuple[str, list[str]]]:
     """Yield ``("file:line", values)`` of a CSV file, spaces round the values left out; blank rows are skipped."""
     for where, line in read_lines(path):
         # One row a line: a quote left open would otherwise swallow the rows that follow.
         try:
-            (values,) = csv.reader([line], strict=True, skipinitialspace=True)
+            (values,) = csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True)
         except (csv.Error, ValueError) as error:
             raise DataError(
                 f"{where} is not a CSV row ({error}): {line[:_SHOWN]!r}. A value with a comma or a quote must stand in double quotes, a "

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 from actdeny_train.actions.labels import LabelSet
 from actdeny_train.datasets.quarantine import Quarantined, Screening, write_quarantine
 from actdeny_train.errors import DataError, near_misses
-from actdeny_train.types import Clip
+from actdeny_train.types import Clip, ClipGroup
 
 
 class ClipDataModule(lightning.LightningDataModule, abc.ABC):
@@ -18,7 +18,11 @@ class ClipDataModule(lightning.LightningDataModule, abc.ABC):
 
     A dataset says where its clips come from (``read_clips``) and what its actions are called (``labels``); everything else
     stands here. ``root`` is the folder that clip paths are relative to; ``screening`` says how videos are verified.
+    A dataset whose questions are about several clips at once overrides ``all_groups``.
     """
+
+    has_videos = True
+    """False where there is nothing but words to show, and no video is verified."""
 
     def __init__(self, root: str | Path, screening: Screening | None = None) -> None:
         super().__init__()
@@ -63,6 +67,27 @@ class ClipDataModule(lightning.LightningDataModule, abc.ABC):
         Raises DataError if no clip is left.
         """
         return self._screen(split)[0]
+
+    def all_groups(self, split: str) -> Sequence[ClipGroup]:
+        """Return what questions are asked about, each clip on its own; whether their videos can be decoded or not."""
+        return [ClipGroup.of(clip) for clip in self.clips(split)]
+
+    def groups(self, split: str) -> list[ClipGroup]:
+        """Return the groups of which all clips are usable. Raises DataError if there is none."""
+        usable = {clip.id for clip in self.usable(split)}
+        groups = self.all_groups(split)
+        kept = [group for group in groups if all(clip.id in usable for clip in group.clips)]
+        if len(kept) < len(groups) and any(len(group.clips) > 1 for group in groups):
+            print(
+                f"{len(groups) - len(kept)} of {len(groups)} groups of clips left out: a clip is quarantined",
+                flush=True,
+            )
+        if not kept:
+            raise DataError(
+                f"No group of clips of split {split!r} of {type(self).__name__} can be used: in each of the {len(groups)}, a clip is "
+                f"quarantined, such as {self.quarantine(split)[0].path!r} under {str(self.root)!r}. Complete the videos."
+            )
+        return kept
 
     def quarantine(self, split: str) -> list[Quarantined]:
         """Return the clips of a split that cannot be used, each with its reason."""

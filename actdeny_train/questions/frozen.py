@@ -11,7 +11,10 @@ from actdeny_train.actions.labels import LabelSet
 from actdeny_train.errors import DataError, near_misses
 from actdeny_train.types import Clip, Question
 
-TUPLES = ("clip_ids", "choices", "answers", "permutation")
+TUPLES = ("clip_ids", "choices", "answers", "permutation", "clip_places")
+NUMBERS = ("permutation", "clip_places")
+"""Those of ``TUPLES`` that hold whole numbers, the others hold strings."""
+
 FIELDS = tuple(field.name for field in dataclasses.fields(Question))
 
 
@@ -34,7 +37,8 @@ def write_questions(path: Path, questions: Iterable[Question]) -> None:
             file.write(json.dumps({"opening": name, "text": text}, ensure_ascii=False) + "\n")
         for q in asked:
             name = f"{q.setup}|{q.prompt}"
-            row = {key: value for key, value in dataclasses.asdict(q).items() if value is not None}
+            values = dataclasses.asdict(q)
+            row = {k: v for k, v in values.items() if v is not None and (v or k != "clip_places")}
             if name in openings:
                 row |= {"opening": name, "text": q.text.removeprefix(openings[name])}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -118,7 +122,7 @@ def _question(row: dict[str, Any], openings: dict[str, str]) -> Question:
     if "opening" in row:
         values["text"] = openings[row["opening"]] + row["text"]
     for key in TUPLES:
-        kind = int if key == "permutation" else str
+        kind = int if key in NUMBERS else str
         if not all(isinstance(item, kind) for item in values.get(key, ())):
             raise ValueError(f"{key} must hold {kind.__name__} values alone")
     for key in ("id", "setup", "prompt", "text", "kind", "group"):
