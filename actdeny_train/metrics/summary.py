@@ -16,6 +16,8 @@ from actdeny_train.metrics.detection import SETUP as DETECTION_SETUP
 from actdeny_train.metrics.detection import detection
 from actdeny_train.metrics.estimates import Estimate
 from actdeny_train.metrics.graph import graph_accuracy
+from actdeny_train.metrics.intruder import SETUP as INTRUDER_SETUP
+from actdeny_train.metrics.intruder import intruder
 from actdeny_train.metrics.pairs import pair_accuracy
 from actdeny_train.metrics.positions import none_positions, positions
 from actdeny_train.metrics.sycophancy import SETUPS as SYCOPHANCY_SETUPS
@@ -31,9 +33,9 @@ def summarise(predictions: Iterable[Prediction], *, num_draws: int = NUM_DRAWS, 
     estimate}, "graph_vqa_groups": {group: estimate}, "intervals": how they were made}``. A cell of a denial setup has the
     estimates of ``metrics.denial``, ``types_unknown`` (denial clips whose type is not known), ``pair``, ``agreement`` and
     ``score_accuracy``; without intervals ``by_class`` and ``by_source``; ``positions``, ``positions_none``, ``answers_on_denial``,
-    ``answers_on_presence`` and ``abstention``, as the modules of these names tell. Any other cell has ``accuracy`` and
-    ``by_kind``. Both count the predictions without a choice by status. Prompts without yes/no questions have no entry under
-    ``sycophancy`` and ``detection``.
+    ``answers_on_presence`` and ``abstention``, as the modules of these names tell. The cells of ``"intruder"`` have what
+    ``metrics.intruder`` tells, any other cell ``accuracy`` and ``by_kind``. All count the predictions without a choice by status.
+    Prompts without yes/no questions have no entry under ``sycophancy`` and ``detection``.
     """
     predictions = list(predictions)
     cells = defaultdict(list)
@@ -86,6 +88,8 @@ def _summarise_cell(predictions: Sequence[Prediction], num_draws: int, seed: int
     statuses = count_statuses(predictions)
     if asks_for_denial(predictions):
         return {**_summarise_denial(predictions, num_draws, seed), **statuses}
+    if all(p.setup == INTRUDER_SETUP for p in predictions):
+        return {**intruder(predictions, num_draws=num_draws, seed=seed).to_json(), **statuses}
     return {
         "accuracy": accuracy(predictions, num_draws=num_draws, seed=seed).to_json(),
         "by_kind": _to_json(accuracy_by(predictions, lambda p: p.kind, num_draws=num_draws, seed=seed)),
