@@ -4,10 +4,11 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from actdeny_train.models.family import Processor, Visual
-from actdeny_train.trees import Forest, PromptTree
+from actdeny_train.trees import Forest, PromptTree, TokenSequence
 from actdeny_train.types import Frames, Question
 
 
@@ -16,21 +17,29 @@ class Asked:
     """A clip's frames (of several clips, for questions about several; of none, for questions to the blind) and the questions.
 
     ``choices[q]`` are the answers of question q that become leaves: the target alone in training, all of them for scoring.
+    ``clip_ids`` are those of the frames where questions show the clips in the order of their own ``clip_ids``; else all questions
+    show them in the order of the frames.
     """
 
     frames: tuple[Frames, ...]
     questions: tuple[Question, ...]
     choices: tuple[tuple[int, ...], ...]
+    clip_ids: tuple[str, ...] = ()
 
     @classmethod
-    def for_training(cls, frames: Sequence[Frames], questions: Sequence[Question]) -> "Asked":
+    def for_training(
+        cls, frames: Sequence[Frames], questions: Sequence[Question], clip_ids: Sequence[str] = ()
+    ) -> "Asked":
         """One leaf a question: its right answer."""
-        return cls(tuple(frames), tuple(questions), tuple((q.target,) for q in questions))
+        return cls(tuple(frames), tuple(questions), tuple((q.target,) for q in questions), tuple(clip_ids))
 
     @classmethod
-    def for_scoring(cls, frames: Sequence[Frames], questions: Sequence[Question]) -> "Asked":
+    def for_scoring(
+        cls, frames: Sequence[Frames], questions: Sequence[Question], clip_ids: Sequence[str] = ()
+    ) -> "Asked":
         """One leaf for every choice of every question."""
-        return cls(tuple(frames), tuple(questions), tuple(tuple(range(len(q.answers))) for q in questions))
+        choices = tuple(tuple(range(len(q.answers))) for q in questions)
+        return cls(tuple(frames), tuple(questions), choices, tuple(clip_ids))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +55,22 @@ class AskedTree:
     def of(cls, processor: Processor, asked: Asked) -> "AskedTree":
         """Tokenise every leaf whole and merge the sequences."""
         visuals = [processor.visual(frames) for frames in asked.frames]
-        sequences = [
-            processor.sequence(visuals, q.text, q.answers[choice], question=i, choice=choice)
-            for i, (q, choices) in enumerate(zip(asked.questions, asked.choices, strict=True))
-            for choice in choices
-        ]
+        sequences = []
+        for i, (q, choices) in enumerate(zip(asked.questions, asked.choices, strict=True)):
+            order = [asked.clip_ids.index(clip) for clip in q.clip_ids] if asked.clip_ids else range(len(visuals))
+            shown, places = [visuals[clip] for clip in order], q.clip_places if visuals else ()
+            for choice in choices:
+                made = processor.sequence(shown, q.text, q.answers[choice], question=i, choice=choice, places=places)
+                sequences.append(_refer(made, visuals, order))
         num_alone = sum(len(sequence.ids) for sequence in sequences)
         return cls(PromptTree.merge(sequences), Visual.join(visuals), asked.questions, num_alone)
+
+
+def _refer(sequence: TokenSequence, visuals: Sequence[Visual], order: Sequence[int]) -> TokenSequence:
+    """Return a sequence that shows ``visuals`` in ``order``, its visual places counted in their own order instead."""
+    starts = np.concatenate(([0], np.cumsum([visual.num_tokens for visual in visuals])))
+    table = np.concatenate([[-1], *(np.arange(starts[i], starts[i + 1]) for i in order)])
+    return dataclasses.replace(sequence, visual=table[sequence.visual + 1])
 
 
 @dataclass(frozen=True, eq=False)

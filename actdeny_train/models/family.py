@@ -5,6 +5,7 @@ Shapes: T frames, L tokens of a sequence, V visual tokens, U rows that predict a
 
 import abc
 import hashlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,17 +48,28 @@ class Visual:
 class Processor(abc.ABC):
     """Frames and words into tensors and token ids. Holds no weights and pickles into data workers."""
 
+    max_clips: int | None = None
+    """Most clips that a conversation can show; None: any number."""
+
     @abc.abstractmethod
     def visual(self, frames: Frames) -> Visual:
         """Resize, normalise and cut frames into patches; the frames' own times give ``seconds``."""
 
     @abc.abstractmethod
     def sequence(
-        self, visuals: Sequence[Visual], text: str, answer: str, *, question: int, choice: int
+        self,
+        visuals: Sequence[Visual],
+        text: str,
+        answer: str,
+        *,
+        question: int,
+        choice: int,
+        places: Sequence[int] = (),
     ) -> TokenSequence:
         """Return the whole conversation (clips, then ``text``, then ``answer`` and end of turn) as the chat template writes it.
 
-        ``question`` and ``choice`` name the leaf. Raises DataError if the text holds one of the tokenizer's special tokens.
+        ``question`` and ``choice`` name the leaf. ``places`` are where in the text, in characters, each clip stands; without them all
+        clips stand before it. Raises DataError if the text holds one of the tokenizer's special tokens.
         """
 
     @abc.abstractmethod
@@ -77,6 +89,17 @@ class Processor(abc.ABC):
     @abc.abstractmethod
     def fingerprint(self) -> str:
         """Return a short hash of everything that decides what ``visual`` and ``sequence`` give."""
+
+
+def user_turn(num_clips: int, text: str, places: Sequence[int] = ()) -> dict[str, Any]:
+    """Return the user's turn, as chat templates take it: the clips before ``text``, or each at its place in it."""
+    starts = [*places] if places else [0] * num_clips
+    assert len(starts) == num_clips, f"{num_clips} clips at {len(starts)} places"
+    content: list[dict[str, str]] = []
+    for i, (begin, end) in enumerate(itertools.pairwise((0, *starts, len(text)))):
+        content += [{"type": "video"}] if i else []
+        content += [{"type": "text", "text": text[begin:end]}] if begin < end else []
+    return {"role": "user", "content": content}
 
 
 class Family(nn.Module, abc.ABC):

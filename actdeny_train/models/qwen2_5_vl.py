@@ -16,7 +16,7 @@ from transformers.vision_utils import get_vision_window_index
 
 from actdeny_train.errors import CheckpointError, ConfigError, DataError
 from actdeny_train.models import attention, loading
-from actdeny_train.models.family import Family, Processor, Visual
+from actdeny_train.models.family import Family, Processor, Visual, user_turn
 from actdeny_train.models.positions import Grid, mrope_positions
 from actdeny_train.trees import Forest, TokenSequence
 from actdeny_train.types import Frames
@@ -94,7 +94,14 @@ class Qwen25VLProcessor(Processor):
         )
 
     def sequence(
-        self, visuals: Sequence[Visual], text: str, answer: str, *, question: int, choice: int
+        self,
+        visuals: Sequence[Visual],
+        text: str,
+        answer: str,
+        *,
+        question: int,
+        choice: int,
+        places: Sequence[int] = (),
     ) -> TokenSequence:
         for token in self._special:
             if token in text or token in answer:
@@ -102,7 +109,7 @@ class Qwen25VLProcessor(Processor):
                     f"The text of a question holds the tokenizer's special token {token!r}, which would become part of the chat "
                     f"layout: {text[:80]!r}. Remove it from the question or its choices."
                 )
-        user = {"role": "user", "content": [*({"type": "video"} for _ in visuals), {"type": "text", "text": text}]}
+        user = user_turn(len(visuals), text, places)
         asked = self._render([user], add_generation_prompt=True)
         whole = self._render([user, {"role": "assistant", "content": [{"type": "text", "text": answer}]}])
         assert whole.startswith(asked), "the chat template writes another prompt when the answer is there"

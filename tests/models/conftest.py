@@ -1,6 +1,7 @@
 """Questions, a tiny Ovis2.5, and what the official Ovis2.5 code computed."""
 
 import copy
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -175,3 +176,46 @@ def epsilon_probes():
             ]
 
     return probe
+
+
+@pytest.fixture
+def four_clips_law():
+    """Check questions that show four clips inside their text, in two orders, on ``family``: every score of the forest is what
+    transformers' own model gives for the sequence alone. ``four_clips_law(family, reference, alone, frames, tolerance)`` returns
+    the sequences of the first question's first answer and the second question's.
+    """
+    from actdeny_train.actions.labels import load_ucf101
+    from actdeny_train.evaluation.scoring import score
+    from actdeny_train.models.batch import Asked, Batch
+    from actdeny_train.questions.intruder import Intruder
+    from actdeny_train.types import Clip, ClipKind, IntruderTuple
+
+    clips = tuple(
+        Clip(id=f"v{i}", path="-", action="pushing", kind=ClipKind.PRESENCE, split="test", source="-") for i in range(4)
+    )
+    captions = ("La zia preme un tasto", "Il sarto preme il bottone", "Il re spinge la guardia", "Un bimbo preme")
+    group = IntruderTuple(id="t", clips=clips, action="pushing", source="t", captions=captions, intruder=2)
+    questions = [Intruder().ask_group(group, load_ucf101(), seed=0, index=index) for index in (0, 2)]
+
+    def check(family, reference, alone, frames, tolerance):
+        processor = family.processor
+        asked = Asked.for_scoring(frames, questions, [clip.id for clip in clips])
+        other = Asked.for_scoring(frames[:1], [dataclasses.replace(questions[0], clip_ids=("v0",), clip_places=())])
+        with torch.no_grad():
+            found = score(family, Batch.of(processor, [other, asked]))
+            sequences = []
+            for question, scores in zip(questions, found[1:], strict=True):
+                visuals = [processor.visual(frames[i]) for i in question.permutation]
+                for choice, answer in enumerate(question.answers):
+                    sequence = processor.sequence(
+                        visuals, question.text, answer, question=0, choice=choice, places=question.clip_places
+                    )
+                    expected = float(alone(reference, sequence, visuals).sum())
+                    assert scores[choice] == pytest.approx(expected, abs=tolerance)
+                    sequences.append(sequence)
+        assert len({round(value, 4) for scores in found for value in scores}) > 8, (
+            "scores that do not differ test nothing"
+        )
+        return sequences[0], sequences[4]
+
+    return check

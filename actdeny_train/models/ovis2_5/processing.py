@@ -20,7 +20,7 @@ from transformers.models.siglip.image_processing_pil_siglip import SiglipImagePr
 
 from actdeny_train.errors import CheckpointError, ConfigError, DataError
 from actdeny_train.models import loading
-from actdeny_train.models.family import Processor, Visual
+from actdeny_train.models.family import Processor, Visual, user_turn
 from actdeny_train.trees import TokenSequence
 from actdeny_train.types import Frames
 
@@ -77,6 +77,8 @@ class Ovis25Processor(Processor):
     Raises CheckpointError if the tokenizer lacks a token of the chat layout, or the chat template writes another layout.
     """
 
+    max_clips = 1
+
     def __init__(
         self,
         tokenizer: Qwen2Tokenizer,
@@ -131,12 +133,11 @@ class Ovis25Processor(Processor):
                 "was finetuned from."
             )
 
-    def _render(self, num_clips: int, text: str) -> str:
+    def _render(self, num_clips: int, text: str, places: Sequence[int] = ()) -> str:
         """Return the prompt up to where the answer begins."""
-        content = [*({"type": "video"} for _ in range(num_clips)), {"type": "text", "text": text}]
         return str(
             self.tokenizer.apply_chat_template(
-                [{"role": "user", "content": content}],
+                [user_turn(num_clips, text, places)],
                 tokenize=False,
                 add_generation_prompt=True,
                 enable_thinking=self.thinking,
@@ -171,7 +172,14 @@ class Ovis25Processor(Processor):
         return torch.from_numpy(np.ascontiguousarray(cut)), (t, h, w)
 
     def sequence(
-        self, visuals: Sequence[Visual], text: str, answer: str, *, question: int, choice: int
+        self,
+        visuals: Sequence[Visual],
+        text: str,
+        answer: str,
+        *,
+        question: int,
+        choice: int,
+        places: Sequence[int] = (),
     ) -> TokenSequence:
         if len(visuals) > 1:
             raise DataError(
@@ -184,7 +192,7 @@ class Ovis25Processor(Processor):
                     f"The text of a question holds the tokenizer's special token {token!r}, which would become part of the chat "
                     f"layout: {text[:80]!r}. Remove it from the question or its choices."
                 )
-        asked = self._render(len(visuals), text)
+        asked = self._render(len(visuals), text, places)
         before, video, behind = asked.partition(VIDEO) if visuals else ("", "", asked)
         ids, is_visual = self._clip(before, visuals[0]) if video else ([], [])
         encoded = self.tokenizer(
@@ -193,12 +201,12 @@ class Ovis25Processor(Processor):
         starts = [start for start, _ in encoded["offset_mapping"]]
         assert len(behind) in starts, f"a token spans the border between prompt and answer {answer!r}"
         whole = np.array([*ids, *encoded["input_ids"]], dtype=np.int64)
-        places = np.zeros(len(whole), dtype=bool)
-        places[: len(ids)] = is_visual
+        is_seen = np.zeros(len(whole), dtype=bool)
+        is_seen[: len(ids)] = is_visual
         return TokenSequence(
             ids=whole,
             positions=np.arange(len(whole), dtype=np.int64)[None],
-            visual=np.where(places, np.cumsum(places) - 1, -1),
+            visual=np.where(is_seen, np.cumsum(is_seen) - 1, -1),
             answer_start=len(ids) + starts.index(len(behind)),
             question=question,
             choice=choice,

@@ -14,7 +14,7 @@ from transformers import VideoLlama3Processor
 from transformers.video_utils import VideoMetadata
 
 from actdeny_train.errors import CheckpointError, ConfigError, DataError
-from actdeny_train.models.family import Processor, Visual
+from actdeny_train.models.family import Processor, Visual, user_turn
 from actdeny_train.trees import TokenSequence
 from actdeny_train.types import Frames
 
@@ -140,7 +140,14 @@ class VideoLlama3Processing(Processor):
         return {"shortest_edge": bounds[0] * pixels, "longest_edge": bounds[1] * pixels * num_frames}
 
     def sequence(
-        self, visuals: Sequence[Visual], text: str, answer: str, *, question: int, choice: int
+        self,
+        visuals: Sequence[Visual],
+        text: str,
+        answer: str,
+        *,
+        question: int,
+        choice: int,
+        places: Sequence[int] = (),
     ) -> TokenSequence:
         for token in self._special:
             if token in text or token in answer:
@@ -150,7 +157,7 @@ class VideoLlama3Processing(Processor):
                 )
         clips = [visual for visual in visuals if isinstance(visual, Clip)]
         assert len(clips) == len(visuals), "joined clips have lost the times of their frames"
-        user = {"role": "user", "content": [*({"type": "video"} for _ in clips), {"type": "text", "text": text}]}
+        user = user_turn(len(clips), text, places)
         asked = _write(clips, self._render([user], add_generation_prompt=True))
         assistant = {"role": "assistant", "content": [{"type": "text", "text": answer}]}
         whole = _write(clips, self._render([user, assistant]))
