@@ -35,7 +35,7 @@ def write_hf_dataset(folder: Path, cells: Sequence[Cell], name: str, sums: Mappi
         **dict.fromkeys((*QUESTION_COLUMNS, *CLIP_COLUMNS), text),
         **dict.fromkeys(("clip_ids", "choices", "answers"), pyarrow.list_(text)),
         **dict.fromkeys(("target", "primary_distractor", "none_choice"), integer),
-        "permutation": pyarrow.list_(integer),
+        **dict.fromkeys(("permutation", "clip_places"), pyarrow.list_(integer)),
         **dict.fromkeys(("start_s", "end_s"), pyarrow.float64()),
     }
     configs: dict[str, dict[str, list[dict[str, Any]]]] = {}
@@ -123,4 +123,5 @@ rows = rows.map(lambda row: {{"path": video_path(row, root="/path/to/videos")}})
 | `source` | the long video that the clip was cut from: resample sources, not clips, for intervals |
 | `video`, `start_s`, `end_s` | path under the video root, and which part of it in seconds; null: from the beginning, to the end |
 | `permutation` | for each choice, its place before shuffling |
+| `clip_places` | empty: the clip stands before the text |
 """
