@@ -286,7 +286,7 @@ def read_train_names(path: Path) -> list[str]:
 def _json_list(path: Path) -> list[Any]:
     try:
         content = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not valid JSON in UTF-8 ({error}). Get the file anew. {WHERE_TO_GET}") from None
     if not isinstance(content, list):
         raise DataError(
