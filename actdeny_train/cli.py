@@ -123,9 +123,10 @@ def export_benchmark(argv: Sequence[str] | None = None) -> int:
         run = config.parse(config.read(arguments.config, arguments.overrides), EvaluateRun, str(arguments.config))
         data = run.data.build()
         data.prepare_data()
-        clips = data.usable(run.split)
-        questions = find_questions(run, data, clips)
-        asked = [question for clip in clips for question in questions.about(clip)]
+        groups = data.groups(run.split)
+        questions = find_questions(run, data, groups)
+        clips = list({clip.id: clip for group in groups for clip in group.clips}.values())
+        asked = [question for group in groups for question in questions.about(group)]
         named = {"formats": arguments.format} if arguments.format else {}
         for folder in write(clips, asked, arguments.out, video_root=data.root, name=arguments.name, **named):
             print(f"exported: {folder}")

@@ -196,6 +196,7 @@ class Prediction:
 
     ``choice`` is a 0-based index, None unless ``status`` is ok. ``logprobs`` has the log-probability of each complete answer
     (end-of-turn token included), empty where answers were generated; ``text`` is the raw response where generated.
+    ``frames_per_clip`` says how many of the frames are of each clip, where there are several clips.
     """
 
     question_id: str
@@ -217,6 +218,7 @@ class Prediction:
     text: str | None = None
     frame_indices: tuple[int, ...] = ()
     frame_times_s: tuple[float, ...] = ()
+    frames_per_clip: tuple[int, ...] = ()
     fingerprints: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
@@ -225,12 +227,13 @@ class Prediction:
         return self.status is ParseStatus.OK and self.choice == self.target
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return dataclasses.asdict(self)
+        """Return plain JSON values; ``frames_per_clip`` stands there only where there are several clips."""
+        values = dataclasses.asdict(self)
+        return values if self.frames_per_clip else {k: v for k, v in values.items() if k != "frames_per_clip"}
 
     @classmethod
     def from_json(cls, line: dict[str, Any]) -> "Prediction":
         """Inverse of ``to_json``. Raises TypeError or ValueError on a line of another shape."""
-        tuples = ("clip_ids", "permutation", "logprobs", "frame_indices", "frame_times_s")
+        tuples = ("clip_ids", "permutation", "logprobs", "frame_indices", "frame_times_s", "frames_per_clip")
         values: dict[str, Any] = {key: tuple(value) if key in tuples else value for key, value in line.items()}
         return cls(**{**values, "status": ParseStatus(line.get("status", ""))})

@@ -100,7 +100,7 @@ class MACID(ClipDataModule):
         seen: dict[tuple[str, ...], str] = {}
         for where, row in rows:
             clips = tuple(_clip(where, row, i, has_clips, paths) for i in range(NUM_CAPTIONS))
-            other = seen.setdefault(tuple(clip.id for clip in clips), row["id"])
+            other = seen.setdefault(tuple(sorted(clip.id for clip in clips)), row["id"])
             if other != row["id"]:
                 raise DataError(
                     f"{where}: tuple {row['id']!r} has the same four videos as tuple {other!r}, so it would count twice. Remove one of "

@@ -8,6 +8,7 @@ import hashlib
 from dataclasses import dataclass
 
 from actdeny_train.draw import Draw
+from actdeny_train.errors import ConfigError, DataError
 from actdeny_train.questions.yes_no import ANSWERS, NO, YES
 from actdeny_train.types import Clip, Question
 
@@ -22,7 +23,7 @@ class Control(abc.ABC):
 
     @abc.abstractmethod
     def choose(self, question: Question, clip: Clip) -> int:
-        """Return the index of the choice that the rule takes."""
+        """Return the index of the choice that the rule takes. ``clip`` is the first where a question is about several."""
 
     def reply(self, question: Question, clip: Clip) -> str:
         """Return the response: the label of the choice."""
@@ -72,3 +73,26 @@ class AlwaysYes(AlwaysPrimaryDistractor):
 
     def choose(self, question: Question, clip: Clip) -> int:
         return YES if question.answers == ANSWERS else super().choose(question, clip)
+
+
+@dataclass(frozen=True)
+class AlwaysPosition(Control):
+    """Takes the choice at one place of the list, whatever it says: what a model scores that only prefers a place."""
+
+    position: int
+    """Which place, counted from 1 as prompts do."""
+
+    def __post_init__(self) -> None:
+        if self.position < 1:
+            raise ConfigError(
+                f"position of AlwaysPosition is {self.position}, but counts from 1. Give the place of a choice."
+            )
+
+    def choose(self, question: Question, clip: Clip) -> int:
+        """Return the place. Raises DataError about a question with fewer choices."""
+        if self.position > len(question.choices):
+            raise DataError(
+                f"AlwaysPosition takes choice {self.position}, but question {question.id!r} has {len(question.choices)} choices. Choose a "
+                "smaller position, or ask questions with more choices."
+            )
+        return self.position - 1

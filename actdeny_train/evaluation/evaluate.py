@@ -23,12 +23,12 @@ from actdeny_train.evaluation.processes import join_processes
 from actdeny_train.evaluation.progress import progress
 from actdeny_train.evaluation.run import EvaluateRun
 from actdeny_train.evaluation.scoring import Answer, answer
-from actdeny_train.evaluation.shares import AskedClip, Shares
+from actdeny_train.evaluation.shares import AskedGroup, Shares
 from actdeny_train.evaluation.store import PredictionStore, read_predictions
 from actdeny_train.metrics.summary import summarise
 from actdeny_train.models.batch import Batch
 from actdeny_train.models.family import Family
-from actdeny_train.types import Clip, Question
+from actdeny_train.types import Clip, ClipGroup, Question
 
 
 def evaluate(
@@ -54,21 +54,24 @@ def evaluate(
             if turn:
                 folder = open_folder(run, values)
                 data.prepare_data()
-                clips = data.usable(run.split)
+                groups = data.groups(run.split)
             processes.wait()
-        questions = find_questions(run, data, clips)
+        questions = find_questions(run, data, groups)
         model = model or run.model.build()
+        check_shown(run, model, data, groups)
         if isinstance(model, Family):
             model.to(device).eval()
         fingerprints = fingerprints_of(model)
         store = PredictionStore(folder, fingerprints)
-        asked = {clip.id: questions.about(clip) for clip in clips}
-        shares = [clips[i : i + run.clips_per_share] for i in range(0, len(clips), run.clips_per_share)]
+        asked = {group.id: questions.about(group) for group in groups}
+        ids = [q.id for group in groups for q in asked[group.id]]
+        clips = list({clip.id: clip for group in groups for clip in group.clips}.values())
+        shares = [groups[i : i + run.clips_per_share] for i in range(0, len(groups), run.clips_per_share)]
         missing = _missing(shares, asked, store)
         reader = ClipReader(data, run.frames)
         _compare_videos(store, clips, reader)
         if processes.rank == 0:
-            write_record(folder, run, data, clips, [q for clip in clips for q in asked[clip.id]], fingerprints)
+            write_record(folder, run, data, clips, [q for group in groups for q in asked[group.id]], fingerprints)
         # By place in the whole split, so that no process depends on what another has answered when it looks.
         own = [i for i in missing if i % processes.world_size == processes.rank]
         _answer_shares(run, model, device, shares, own, questions, reader, store, CostRecord(folder, processes, device))
@@ -76,9 +79,14 @@ def evaluate(
         processes.wait()
         if processes.rank != 0:
             return {}
-        predictions = store.merge([q.id for clip in clips for q in asked[clip.id]])
+        predictions = store.merge(ids)
         summary = summarise(read_predictions(predictions))
         summary["clips"] = {"split": run.split, "used": len(clips), "quarantined": len(data.quarantine(run.split))}
+        if any(len(group.clips) > 1 for group in groups):
+            summary["clips"] |= {
+                "groups": len(groups),
+                "groups_left_out": len(data.all_groups(run.split)) - len(groups),
+            }
         summary["cost"] = summarise_cost(folder / COST)
         write_json(folder / METRICS, summary)
         return summary
@@ -100,12 +108,31 @@ def find_device(name: str, local_rank: int = 0) -> torch.device:
     return torch.device("cuda", local_rank)
 
 
-def find_questions(run: EvaluateRun, data: ClipDataModule, clips: Sequence[Clip]) -> Questions:
+def check_shown(run: EvaluateRun, model: Family | Control, data: ClipDataModule, groups: Sequence[ClipGroup]) -> None:
+    """Raise ConfigError where clips are to be shown that are not there, or more at once than the model can be shown."""
+    if isinstance(model, Control) or run.view == "text_only":
+        return
+    if not data.has_videos:
+        raise ConfigError(
+            f"view is {run.view!r}, but the dataset has no videos to show. Set data.root to the folder of its videos, or set "
+            "view to text_only."
+        )
+    most = model.processor.max_clips
+    for group in groups:
+        if most is not None and len(group.clips) > most:
+            raise ConfigError(
+                f"Questions are about {len(group.clips)} clips at once (the first: {group.id!r}), but {type(model).__name__} can be shown "
+                f"{most or 'none'}. Choose a model that takes several videos, such as actdeny_train.models.qwen2_5_vl.load, or set view to "
+                "text_only."
+            )
+
+
+def find_questions(run: EvaluateRun, data: ClipDataModule, groups: Sequence[ClipGroup]) -> Questions:
     """Return the run's questions. Frozen ones about other clips are counted on the screen; DataError if none is left."""
     if run.questions_file is None:
         return Questions(run.ask, data.labels, run.seed)
     questions = Questions.read(Path(run.questions_file), data.labels)
-    unused = questions.unused(clips)
+    unused = questions.unused(groups)
     total = sum(map(len, (questions.frozen or {}).values()))
     if unused:
         print(
@@ -128,13 +155,13 @@ def fingerprints_of(model: Family | Control) -> dict[str, str]:
 
 
 def _missing(
-    shares: Sequence[Sequence[Clip]], asked: Mapping[str, Sequence[Question]], store: PredictionStore
+    shares: Sequence[Sequence[ClipGroup]], asked: Mapping[str, Sequence[Question]], store: PredictionStore
 ) -> list[int]:
     """Return the places of the shares with an unanswered question."""
     missing = []
     for i, share in enumerate(shares):
         # Each one is looked up: has() refuses changed ones.
-        found = [store.has(q.id, question_fingerprint(q)) for clip in share for q in asked[clip.id]]
+        found = [store.has(q.id, question_fingerprint(q)) for group in share for q in asked[group.id]]
         if not all(found):
             missing.append(i)
     store.require_only({q.id for questions in asked.values() for q in questions})
@@ -158,7 +185,7 @@ def _answer_shares(
     run: EvaluateRun,
     model: Family | Control,
     device: torch.device,
-    shares: Sequence[Sequence[Clip]],
+    shares: Sequence[Sequence[ClipGroup]],
     own: Sequence[int],
     questions: Questions,
     reader: ClipReader,
@@ -175,25 +202,24 @@ def _answer_shares(
         multiprocessing_context="spawn" if run.num_workers else None,  # a fork would copy decoders in mid-work
     )
     fingerprints = store.fingerprints
-    with progress(sum(len(shares[i]) for i in own)) as advance:
+    with progress(sum(len(group.clips) for i in own for group in shares[i])) as advance:
         for item in loader:
             share = unwrap(item)
             decode_s, prepare_s = share.decode_s, share.prepare_s
-            for clips, batch in zip(share.clips, share.batches, strict=True):
+            for groups, batch in zip(share.groups, share.batches, strict=True):
                 store.refresh()
-                pairs = [(one, q) for one in clips for q in one.questions]
+                pairs = [(one, q) for one in groups for q in one.questions]
+                num_clips = sum(len(one.group.clips) for one in groups)
                 if not all(
                     store.has(q.id, question_fingerprint(q)) for _, q in pairs
                 ):  # not by another process, meanwhile
                     answers, encode_s, llm_s = answer_batch(model, batch, pairs, run, device)
                     store.append(
-                        predict(
-                            q, a, one.clip, one.frames, {**fingerprints, **({"video": one.video} if one.video else {})}
-                        )
+                        predict(q, a, one.group, one.frames_of(q), {**fingerprints, **one.video_fingerprint(q)})
                         for (one, q), a in zip(pairs, answers, strict=True)
                     )
                     cost.add(
-                        num_clips=len(clips),
+                        num_clips=num_clips,
                         num_questions=len(pairs),
                         num_tokens=len(batch.forest.ids) if batch else 0,
                         num_tokens_alone=batch.num_tokens_alone if batch else 0,
@@ -203,20 +229,20 @@ def _answer_shares(
                         llm_s=llm_s,
                     )
                     decode_s = prepare_s = 0.0
-                advance(len(clips))
+                advance(num_clips)
 
 
 def answer_batch(
     model: Family | Control,
     batch: Batch | None,
-    pairs: Sequence[tuple[AskedClip, Question]],
+    pairs: Sequence[tuple[AskedGroup, Question]],
     run: EvaluateRun,
     device: torch.device,
 ) -> tuple[list[Answer], float, float]:
     """Return the answers to the questions of one forest, and the seconds that encoding and the language model took."""
     started = time.perf_counter()
     if isinstance(model, Control):
-        replies = [Answer(text=model.reply(question, one.clip)) for one, question in pairs]
+        replies = [Answer(text=model.reply(question, one.group.clips[0])) for one, question in pairs]
         return replies, 0.0, time.perf_counter() - started
     assert batch is not None
     dtype = torch.bfloat16 if run.precision == "bfloat16" else None

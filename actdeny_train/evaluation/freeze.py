@@ -10,11 +10,11 @@ from actdeny_train.questions.frozen import write_questions
 def freeze(run: EvaluateRun, file: Path) -> int:
     """Write the questions about all clips of the run's split to ``file``, quarantined ones included; return how many there are."""
     data = run.data.build()
-    clips = data.clips(run.split)
+    groups = data.all_groups(run.split)
     if run.questions_file is None:
         questions = Questions(run.ask, data.labels, run.seed)
     else:
         questions = Questions.read(Path(run.questions_file), data.labels)
-    asked = [question for clip in clips for question in questions.about(clip)]
+    asked = [question for group in groups for question in questions.about(group)]
     write_questions(file, asked)
     return len(asked)

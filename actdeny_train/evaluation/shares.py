@@ -1,4 +1,4 @@
-"""Shares of clips as forests, made ahead in data workers: what one process takes at a time."""
+"""Shares of clips, or groups of clips, as forests, made ahead in data workers: what one process takes at a time."""
 
 import time
 from collections.abc import Sequence
@@ -12,27 +12,43 @@ from actdeny_train.evaluation.scoring import Mode
 from actdeny_train.evaluation.views import View, show
 from actdeny_train.models.batch import Asked, AskedTree, Batch, pack
 from actdeny_train.models.family import Processor
-from actdeny_train.types import Clip, Frames, Question
+from actdeny_train.types import ClipGroup, Frames, Question
 
 
 @dataclass(frozen=True, eq=False)
-class AskedClip:
-    """A clip with what a model is shown of it (None: nothing), its questions, and the fingerprint of its video."""
+class AskedGroup:
+    """A group of clips (mostly of one) with its questions, what a model is shown of each clip, and their videos' fingerprints.
 
-    clip: Clip
+    ``frames`` and ``videos`` are in the order of the group's clips, and empty where nothing is shown.
+    """
+
+    group: ClipGroup
     questions: tuple[Question, ...]
-    frames: Frames | None = None
-    video: str | None = None
+    frames: tuple[Frames, ...] = ()
+    videos: tuple[str, ...] = ()
+
+    def frames_of(self, question: Question) -> tuple[Frames, ...]:
+        """Return what a model is shown, in the order of the question's clips."""
+        return tuple(self.frames[i] for i in self._order(question))
+
+    def video_fingerprint(self, question: Question) -> dict[str, str]:
+        """Return the entry ``video`` of a prediction's fingerprints: those of the question's videos with spaces between, none if unseen."""
+        videos = " ".join(self.videos[i] for i in self._order(question))
+        return {"video": videos} if videos else {}
+
+    def _order(self, question: Question) -> list[int]:
+        ids = [clip.id for clip in self.group.clips]
+        return [ids.index(clip_id) for clip_id in question.clip_ids] if self.frames else []
 
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """Consecutive clips and their forests; ``clips[i]`` are those of forest i. A model without weights has no batches.
+    """Consecutive groups of clips and their forests; ``groups[i]`` are those of forest i. A model without weights has no batches.
 
     ``decode_s`` and ``prepare_s`` are the seconds that a worker took for reading videos, and for resizing and tokenising.
     """
 
-    clips: tuple[tuple[AskedClip, ...], ...]
+    groups: tuple[tuple[AskedGroup, ...], ...]
     batches: tuple[Batch | None, ...]
     decode_s: float
     prepare_s: float
@@ -40,13 +56,13 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class Shares(Dataset[Share]):
-    """Share i of a split. Clips that nothing is asked about are left out.
+    """Share i of a split. Groups that nothing is asked about are left out.
 
-    How a share's clips are packed into forests depends on the share alone, never on what else is answered or by whom: the members
+    How a share's groups are packed into forests depends on the share alone, never on what else is answered or by whom: the members
     of a forest move the last bits of every score.
     """
 
-    shares: Sequence[Sequence[Clip]]
+    shares: Sequence[Sequence[ClipGroup]]
     read_frames: ClipReader
     processor: Processor | None
     questions: Questions
@@ -58,7 +74,7 @@ class Shares(Dataset[Share]):
         return len(self.shares)
 
     def __getitem__(self, i: int) -> Share:
-        asked = [AskedClip(clip, tuple(self.questions.about(clip))) for clip in self.shares[i]]
+        asked = [AskedGroup(group, tuple(self.questions.about(group))) for group in self.shares[i]]
         asked = [one for one in asked if one.questions]
         started = time.perf_counter()
         if self.processor is None:
@@ -67,18 +83,18 @@ class Shares(Dataset[Share]):
             asked = [self._look(one) for one in asked]
         decoded = time.perf_counter()
         trees = [AskedTree.of(self.processor, self._asked(one)) for one in asked]
-        groups = list(pack(trees, self.max_tokens))
-        ends = [sum(len(g) for g in groups[: n + 1]) for n in range(len(groups))]
-        clips = tuple(tuple(asked[end - len(g) : end]) for g, end in zip(groups, ends, strict=True))
-        batches = tuple(Batch.plant(group) for group in groups)
-        return Share(clips, batches, decoded - started, time.perf_counter() - decoded)
+        packed = list(pack(trees, self.max_tokens))
+        ends = [sum(len(g) for g in packed[: n + 1]) for n in range(len(packed))]
+        groups = tuple(tuple(asked[end - len(g) : end]) for g, end in zip(packed, ends, strict=True))
+        batches = tuple(Batch.plant(group) for group in packed)
+        return Share(groups, batches, decoded - started, time.perf_counter() - decoded)
 
-    def _look(self, one: AskedClip) -> AskedClip:
-        frames = show(self.read_frames(one.clip), self.view, one.clip, self.questions.seed)
-        return AskedClip(one.clip, one.questions, frames, self.read_frames.fingerprint(one.clip))
+    def _look(self, one: AskedGroup) -> AskedGroup:
+        clips, seed = one.group.clips, self.questions.seed
+        frames = tuple(show(self.read_frames(clip), self.view, clip, seed) for clip in clips)
+        return AskedGroup(one.group, one.questions, frames, tuple(map(self.read_frames.fingerprint, clips)))
 
-    def _asked(self, one: AskedClip) -> Asked:
-        frames = [] if one.frames is None else [one.frames]
+    def _asked(self, one: AskedGroup) -> Asked:
         # A generated response needs a prompt alone: the right answer's leaf brings it, and the response does not see that leaf.
         make = Asked.for_training if self.mode == "generate" else Asked.for_scoring
-        return make(frames, one.questions)
+        return make(one.frames, one.questions, [clip.id for clip in one.group.clips] if one.frames else ())

@@ -74,12 +74,13 @@ class PredictionStore:
             )
 
     def videos(self) -> dict[str, str]:
-        """Return the fingerprint of the video that each clip's first prediction rests on."""
+        """Return the fingerprint of the video that each clip's first prediction rests on; one about several clips has one for each."""
         known: dict[str, str] = {}
         for prediction in self._known.values():
-            if "video" in prediction.fingerprints:
-                for clip_id in prediction.clip_ids:
-                    known.setdefault(clip_id, prediction.fingerprints["video"])
+            for clip_id, video in zip(
+                prediction.clip_ids, prediction.fingerprints.get("video", "").split(), strict=False
+            ):
+                known.setdefault(clip_id, video)
         return known
 
     def append(self, predictions: Iterable[Prediction]) -> None:

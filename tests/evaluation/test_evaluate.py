@@ -23,7 +23,7 @@ from actdeny_train.evaluation.scoring import Answer
 from actdeny_train.evaluation.store import read_predictions
 from actdeny_train.models.batch import Batch
 from actdeny_train.questions.frozen import read_questions
-from actdeny_train.types import ParseStatus, Prediction, Question
+from actdeny_train.types import ClipGroup, ParseStatus, Prediction, Question
 from actdeny_train.video.decode import read_frames
 
 Answers = tuple[list[Answer], float, float]
@@ -175,10 +175,10 @@ def test_ties_go_to_the_first_and_what_is_not_finite_is_an_error(make_run: Any, 
     clip = data.clips("test")[0]
     question = drawn(run, data).about(clip)[-1]
     scores = [-1.0] * 11
-    tied = predict(question, Answer(tuple(scores)), clip, make_frames(4), {})
+    tied = predict(question, Answer(tuple(scores)), ClipGroup.of(clip), (make_frames(4),), {})
     assert (tied.choice, tied.status) == (0, ParseStatus.OK)
     scores[4] = float("nan")
-    broken = predict(question, Answer(tuple(scores)), clip, make_frames(4), {})
+    broken = predict(question, Answer(tuple(scores)), ClipGroup.of(clip), (make_frames(4),), {})
     assert (broken.choice, broken.status, broken.logprobs, broken.is_right) == (None, ParseStatus.ERROR, (), False)
 
 

@@ -11,9 +11,10 @@ from actdeny_train.actions.labels import load_ucf101
 from actdeny_train.evaluation.predictions import frames_fingerprint, predict, question_fingerprint
 from actdeny_train.evaluation.scoring import Answer
 from actdeny_train.questions.mcq import Standard
-from actdeny_train.types import Clip, ClipKind, Frames, ParseStatus, Question
+from actdeny_train.types import Clip, ClipGroup, ClipKind, Frames, ParseStatus, Question
 
 CLIP = Clip(id="c", path="-", action="Archery", kind=ClipKind.CONTEXT_ONLY, split="test", source="g01")
+GROUP = ClipGroup.of(CLIP)
 FRAMES = Frames(
     pixels=np.zeros((3, 4, 4, 3), dtype=np.uint8),
     time_s=np.array([0.0, 0.5, 1.25]),
@@ -45,8 +46,8 @@ def test_a_prediction_names_the_same_choice_in_any_order(order: list[int], meani
     """A model whose score depends on the choice alone chooses one and the same, and is right in both orders or in none."""
     question = standard()
     shuffled = reordered(question, order)
-    first = predict(question, Answer(tuple(meanings)), CLIP, FRAMES, {})
-    second = predict(shuffled, Answer(tuple(meanings[i] for i in order)), CLIP, FRAMES, {})
+    first = predict(question, Answer(tuple(meanings)), GROUP, (FRAMES,), {})
+    second = predict(shuffled, Answer(tuple(meanings[i] for i in order)), GROUP, (FRAMES,), {})
     assert first.choice is not None and second.choice is not None
     assert first.permutation[first.choice] == second.permutation[second.choice]
     assert question.choices[first.choice] == shuffled.choices[second.choice]
@@ -57,7 +58,7 @@ def test_a_prediction_names_the_same_choice_in_any_order(order: list[int], meani
 
 @given(st.lists(st.sampled_from([-3.0, -2.0, -1.0]), min_size=11, max_size=11))
 def test_the_first_of_equals_is_chosen(scores: list[float]) -> None:
-    assert predict(standard(), Answer(tuple(scores)), CLIP, FRAMES, {}).choice == scores.index(max(scores))
+    assert predict(standard(), Answer(tuple(scores)), GROUP, (FRAMES,), {}).choice == scores.index(max(scores))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
@@ -65,14 +66,14 @@ def test_the_first_of_equals_is_chosen(scores: list[float]) -> None:
 def test_a_score_that_is_not_finite_is_an_error(value: float, place: int) -> None:
     scores = [-float(i) for i in range(11)]
     scores[place] = value
-    made = predict(standard(), Answer(tuple(scores)), CLIP, FRAMES, {})
+    made = predict(standard(), Answer(tuple(scores)), GROUP, (FRAMES,), {})
     assert (made.status, made.choice, made.logprobs, made.is_right) == (ParseStatus.ERROR, None, (), False)
 
 
 def test_a_prediction_tells_all_that_metrics_need() -> None:
     question = standard()
     made = predict(
-        question, Answer(tuple(-float(i) for i in range(11))), CLIP, FRAMES, {"weights": "w", "processor": "p"}
+        question, Answer(tuple(-float(i) for i in range(11))), GROUP, (FRAMES,), {"weights": "w", "processor": "p"}
     )
     for name in ("clip_ids", "setup", "prompt", "kind", "group", "target", "primary_distractor", "none_choice"):
         assert getattr(made, name) == getattr(question, name)
@@ -111,7 +112,7 @@ def test_the_frames_fingerprint_sees_every_pixel_and_time() -> None:
 def test_a_response_is_parsed_and_kept_beside_the_scores() -> None:
     question = standard()
     scores = tuple(-float(i) for i in range(11))
-    made = predict(question, Answer(scores, "Answer: 10", True), CLIP, FRAMES, {})
+    made = predict(question, Answer(scores, "Answer: 10", True), GROUP, (FRAMES,), {})
     assert (made.choice, made.status, made.text, made.logprobs) == (9, ParseStatus.OK, "Answer: 10", scores)
     for text, finished, status in (
         ("<think>It may be", True, ParseStatus.TRUNCATED),
@@ -119,11 +120,11 @@ def test_a_response_is_parsed_and_kept_beside_the_scores() -> None:
         ("12", True, ParseStatus.UNPARSED),
         ("I'm sorry, but I cannot view the video.", True, ParseStatus.REFUSAL),
     ):
-        made = predict(question, Answer((), text, finished), CLIP, FRAMES, {})
+        made = predict(question, Answer((), text, finished), GROUP, (FRAMES,), {})
         assert (made.choice, made.status, made.text, made.is_right) == (None, status, text, False)
 
 
 def test_a_model_that_was_shown_nothing_has_no_frames() -> None:
-    made = predict(standard(), Answer(text="1"), CLIP, None, {"weights": "w"})
+    made = predict(standard(), Answer(text="1"), GROUP, (), {"weights": "w"})
     assert (made.frame_indices, made.frame_times_s) == ((), ())
     assert set(made.fingerprints) == {"weights", "question"}
