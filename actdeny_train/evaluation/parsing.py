@@ -136,10 +136,10 @@ _REFUSAL = re.compile(
 )
 _OPEN = r"""(?:["'(\[{⟦$<]|\\[(\[]|\\(?:text|math)[a-z]{0,6}\{|\\boxed\{){0,4}"""
 _CLOSE = r"""(?: ?(?:["')\]}⟧$]|\\[)\]]|>(?!\w))){0,5}"""
-_NOUN = "answer|option|choice|caption|description|antwort|lösung|risposta|opzione|respuesta|opción|réponse|resposta"
+_NOUN = "answer|option|choice|caption|description|antwort|lösung|risposta|opzione|intruso|intruder|respuesta|opción|réponse|resposta"
 _NAME = (
     rf"(?:(?:the|my|la|il|el|le|die|das|o|a) |l')?(?:(?:correct|best|final|right) )?"
-    rf"(?:(?:{_NOUN}|number|letter|label|nummer|numero|número|numéro|选项|選項|no\.|nr\.)[ :]{{0,2}}|#|(?<=la ))"
+    rf"(?:(?:{_NOUN}|frase|sentence|number|letter|label|nummer|numero|número|numéro|选项|選項|no\.|nr\.)[ :]{{0,2}}|#|(?<=la ))"
 )
 _END = r"(?!\w|[\u0300-\u036f]|['/-]\w)"
 _OFFERED = rf"(?P<label>[0-9]+(?![.,:/⁄][0-9]|⁄| ?%|°)|[A-Za-z](?!\.[A-Za-z]\.)){_END}"
