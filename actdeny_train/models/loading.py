@@ -30,14 +30,15 @@ UNREADABLE = (
 """What transformers raises over files that are damaged or need a package that is not there."""
 
 
-def fetch(checkpoint: str, revision: str | None) -> Path:
+def fetch(checkpoint: str, revision: str | None, *, is_text: bool = False) -> Path:
     """Return the folder of a checkpoint: a local one, or the Hub's through the local cache. Nothing in it is missing.
 
-    Raises CheckpointError at once where neither has it; the many files of a repository are not asked for one by one.
+    ``is_text`` is for language models, which have no preprocessing. Raises CheckpointError at once where neither has it; the many
+    files of a repository are not asked for one by one.
     """
     folder = Path(checkpoint)
     if folder.is_dir():
-        return _check_folder(folder, checkpoint)
+        return _check_folder(folder, checkpoint, is_text)
     if folder.is_absolute() or checkpoint.startswith(".") or checkpoint.count("/") > 1:
         raise CheckpointError(
             f"There is no checkpoint folder {checkpoint}. Give a folder in the official layout (config.json, *.safetensors, "
@@ -45,15 +46,14 @@ def fetch(checkpoint: str, revision: str | None) -> Path:
         )
     try:
         cached = Path(snapshot_download(checkpoint, revision=revision, local_files_only=True))
-        if not _missing(cached):
+        if not _missing(cached, is_text):
             return cached
     except (OSError, ValueError):
         pass  # not in the cache, or not in full
     try:
         HfApi().model_info(checkpoint, revision=revision, timeout=30)
-        return _check_folder(
-            Path(snapshot_download(checkpoint, revision=revision, allow_patterns=list(FILES))), checkpoint
-        )
+        downloaded = Path(snapshot_download(checkpoint, revision=revision, allow_patterns=list(FILES)))
+        return _check_folder(downloaded, checkpoint, is_text)
     except (HTTPError, OSError, ValueError) as error:
         at = f" at revision {revision}" if revision else ""
         command = f"hf download {checkpoint}{f' --revision {revision}' if revision else ''}"
@@ -73,16 +73,17 @@ def load_processor(cls: Any, folder: Path) -> Any:
         raise CheckpointError(f"Cannot read {what} in the folder {folder}: {_reason(error)}") from error
 
 
-def load_model(cls: Any, model_type: str, folder: Path, dtype: torch.dtype, **settings: Any) -> Any:
+def load_model(cls: Any, model_type: str | None, folder: Path, dtype: torch.dtype, **settings: Any) -> Any:
     """Return ``cls.from_pretrained`` in ``dtype`` from safetensors, refusing other families and missing or left-over weights.
 
-    ``settings`` are further arguments of it, such as the ``config`` and ``key_mapping`` of a layout that transformers does not know.
+    ``model_type`` None takes any that ``cls`` takes. ``settings`` are further arguments of it, such as the ``config`` and
+    ``key_mapping`` of a layout that transformers does not know.
     """
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
     try:
         found = str(PreTrainedConfig.get_config_dict(folder, local_files_only=True)[0].get("model_type"))
-        if found != model_type:
+        if model_type is not None and found != model_type:
             AutoConfig.from_pretrained(folder, trust_remote_code=False)  # says so where it is a type that nobody knows
             raise CheckpointError(
                 f"{folder} is a checkpoint of model type {found!r}, but this family loads {model_type!r}. "
@@ -109,9 +110,9 @@ def load_model(cls: Any, model_type: str, folder: Path, dtype: torch.dtype, **se
     return model
 
 
-def _check_folder(folder: Path, checkpoint: str) -> Path:
+def _check_folder(folder: Path, checkpoint: str, is_text: bool) -> Path:
     """Return the folder if it is complete; else name what it lacks."""
-    if missing := _missing(folder):
+    if missing := _missing(folder, is_text):
         found = ", ".join(sorted(p.name for p in folder.iterdir())[:8]) or "nothing"
         raise CheckpointError(
             f"The checkpoint folder {checkpoint} lacks {'; '.join(missing)} (found: {found}). Download the whole repository, or "
@@ -120,16 +121,18 @@ def _check_folder(folder: Path, checkpoint: str) -> Path:
     return folder
 
 
-def _missing(folder: Path) -> list[str]:
+def _missing(folder: Path, is_text: bool) -> list[str]:
     needed = {
         "config.json": ("config.json",),
         "weights (*.safetensors)": ("*.safetensors",),
-        "tokenizer (tokenizer.json or vocab.json)": ("tokenizer.json", "vocab.json"),
+        "tokenizer (tokenizer.json or vocab.json)": ("tokenizer.json", "vocab.json", *(["*.model"] if is_text else [])),
         "preprocessing (preprocessor_config.json or processor_config.json)": (
             "preprocessor_config.json",
             "processor_config.json",
         ),
     }
+    if is_text:
+        needed.popitem()
     missing = [what for what, patterns in needed.items() if not any(any(folder.glob(p)) for p in patterns)]
     return missing + [name for name in _shards(folder) if not (folder / name).is_file()]
 
