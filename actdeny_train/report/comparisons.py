@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from actdeny_train.errors import DataError
 from actdeny_train.metrics.comparison import METRICS, SIDES, Comparison, compare
+from actdeny_train.metrics.prompts import compare_prompts
 from actdeny_train.metrics.published import overall_note, published_rows, read_published
-from actdeny_train.report.results import INTERVAL, METRIC_TITLES, PROMPT, SETUP
+from actdeny_train.report.results import INTERVAL, METRIC_TITLES, PROMPT, RUN, SETUP
 from actdeny_train.report.runs import SavedRun, order_cells
 from actdeny_train.report.tables import Column, Content, Table
 
@@ -81,6 +82,39 @@ def mcnemar(labels: tuple[str, str], comparison: Comparison, key: str) -> Table:
             rows.append((cell.setup, cell.prompt, side, test.n, test.only_a, test.only_b, test.p, test.p_holm))
     caption = "Exact test of the questions that one run alone has right. It takes clips of one source as independent: secondary."
     return Table(f"{key}-mcnemar", "McNemar's test", caption, columns, tuple(rows))
+
+
+def prompts(runs: Sequence[SavedRun]) -> Table | None:
+    """Return the differences of prompts within each run: another prompt minus the plain one. None where no run has both."""
+    columns = (
+        SETUP,
+        PROMPT,
+        RUN,
+        Column("metric", "metric", "text"),
+        Column("a", "plain"),
+        Column("b", "this prompt"),
+        Column("difference", "difference", "points"),
+        Column("p", "p", "p"),
+        Column("p_holm", "p, Holm", "p"),
+    )
+    rows: list[tuple[Content, ...]] = []
+    for run in runs:
+        for prompt, comparison in compare_prompts(run.predictions).items():
+            for cell in comparison.cells:
+                for metric, change in cell.changes.items():
+                    if change.difference.value is None:
+                        continue  # the table of results tells why
+                    values = (change.a, change.b, change.difference, change.p, change.p_holm)
+                    rows.append((cell.setup, prompt, run.label, METRIC_TITLES[metric], *values))
+    rows.sort(key=lambda row: order_cells((str(row[0]), str(row[1]))))
+    caption = (
+        f"Difference in percentage points with its {INTERVAL}: the same questions about the same clips, sources resampled with the answers "
+        "under both prompts. p: two-sided bootstrap; Holm: corrected over the setups of a metric."
+    )
+    kept = [i for i, column in enumerate(columns) if column is not RUN or len(runs) > 1]
+    cut = tuple(tuple(row[i] for i in kept) for row in rows)
+    title = "Prompts: the others minus plain"
+    return Table("prompts", title, caption, tuple(columns[i] for i in kept), cut) if rows else None
 
 
 def published() -> Table:

@@ -66,6 +66,7 @@ def _tables(runs: Sequence[SavedRun], compared: Sequence[comparisons.Compared]) 
     made = [
         results.results(runs),
         results.errors(runs),
+        comparisons.prompts(runs),
         results.pairs(runs),
         *(results.answer_kinds(runs, side) for side in SIDES),
         results.abstention(runs),
@@ -129,6 +130,7 @@ def _page(runs: Sequence[SavedRun], compared: Sequence[comparisons.Compared]) ->
             tables={
                 "results": results.results(runs),
                 "errors": results.errors(runs),
+                "prompts": comparisons.prompts(runs),
                 "pairs": results.pairs(runs),
                 "answers": [results.answer_kinds(runs, side) for side in SIDES],
                 "abstention": results.abstention(runs),

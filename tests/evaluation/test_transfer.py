@@ -80,7 +80,10 @@ def test_a_model_and_controls_on_every_dataset(
             values = tuple(cell[key]["value"] for key in ("overall_ad", "ap", "hm"))
             assert who == "tiny" or values == {"oracle": (1.0, 1.0, 1.0), "none": (1.0, 0.0, 0.0)}[who]
     page = parse(write_report([tmp_path / who for who in given], tmp_path / "report.html"))
-    assert NO_TYPES in page.text and all(f"{setup}" in page.text for setup in setups)
+    assert NO_TYPES in page.text
+    assert len(page.one("table", id="results").one("tbody").all("tr")) == 3 * 2 * len(setups)
+    told = page.one("table", id="prompts").text
+    assert all(setup in told for setup in setups) and "Overall-AD" in told and "T1" not in told
 
 
 def test_frozen_questions_ask_both_sides(make_run: MakeRun, tmp_path: Path) -> None:

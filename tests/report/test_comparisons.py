@@ -6,7 +6,14 @@ from pathlib import Path
 from actdeny_train.metrics.comparison import compare
 from actdeny_train.metrics.estimates import Estimate
 from actdeny_train.metrics.published import overall_note
-from actdeny_train.report.comparisons import changes, compare_with_first, mcnemar, published, published_finetuned
+from actdeny_train.report.comparisons import (
+    changes,
+    compare_with_first,
+    mcnemar,
+    prompts,
+    published,
+    published_finetuned,
+)
 from actdeny_train.report.runs import cell_names, load_runs
 
 
@@ -50,3 +57,22 @@ def test_published_rows() -> None:
     assert table.rows[-1] == ("36 people", None, None, 0.866, None, None, None)
     assert table.remarks == (overall_note(),)
     assert published_finetuned().rows[0] == ("Ovis2.5-2B", 0.27, 0.523)
+
+
+def test_prompts_of_each_run_beside_the_plain_one(two_runs: tuple[Path, Path]) -> None:
+    runs = load_runs(two_runs)
+    table = prompts(runs)
+    assert table is not None and [c.title for c in table.columns[:3]] == ["setup", "prompt", "run"]
+    assert {row[1] for row in table.rows} == {"causalact"}
+    assert {(row[0], row[2]) for row in table.rows} == {
+        (setup, run.label) for setup, prompt in cell_names(runs, denial=True) if prompt == "causalact" for run in runs
+    }
+    titles = {"T1": "t1", "T2": "t2", "Overall-AD": "overall_ad", "AP": "ap", "HM": "hm"}
+    metrics = {run.label: run.metrics["setups"] for run in runs}
+    for setup, prompt, run, metric, a, b, difference, *_ in table.rows:
+        of_run = metrics[str(run)][setup]
+        told = [of_run[name][titles[str(metric)]]["value"] for name in ("plain", prompt)]
+        assert isinstance(a, Estimate) and isinstance(b, Estimate) and isinstance(difference, Estimate)
+        assert [a.value, b.value] == told and difference.value == told[1] - told[0]
+    one = prompts(runs[:1])
+    assert one is not None and [c.title for c in one.columns[:3]] == ["setup", "prompt", "metric"]

@@ -316,6 +316,7 @@ def test_metrics_of_an_older_version(make_run: Callable[..., Path], tmp_path: Pa
     ]
     assert [t.attributes["id"] for t in page.all("table")] == [
         "results",
+        "prompts",
         "published",
         "published-finetuned",
         "errors",
