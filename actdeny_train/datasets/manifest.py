@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from actdeny_train.actions.labels import LABEL_SETS, LabelSet, load_named
+from actdeny_train.actions.labels import LABEL_SETS, LabelSet, load_label_set, load_named
 from actdeny_train.datasets.annotations import read_table, read_text
 from actdeny_train.datasets.base import ClipDataModule, check_path, check_text
 from actdeny_train.datasets.quarantine import Screening
@@ -73,7 +73,13 @@ class Manifest(ClipDataModule):
 
 
 def find_labels(labels: str) -> LabelSet:
-    """Return the package's label set of that name ("ucf101", "hmdb51", ...), or that of a YAML file (see ``read_labels``)."""
+    """Return the package's label set of that name ("ucf101", "hmdb51", ...), or that of a YAML file (see ``read_labels``).
+
+    A folder is a label set with close actions and actions that may be true of one clip: ``descriptions.yaml``, ``close.yaml`` and,
+    optionally, ``also_true.yaml`` and ``minimal_pairs.yaml``, as those of the package have them.
+    """
+    if labels not in LABEL_SETS and Path(labels).is_dir():
+        return load_label_set(Path(labels), Path(labels).name, has_components=False)
     is_file = Path(labels).suffix in (".yaml", ".yml") or Path(labels).is_file()
     return read_labels(Path(labels)) if is_file else load_named(labels)
 

@@ -200,6 +200,20 @@ def test_missing_labels(tmp_path: Path) -> None:
     assert Manifest(str(tmp_path), "clips.jsonl", labels="hmdb51").labels.name == "hmdb51"
 
 
+def test_labels_from_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    phrases = {"drink": "drinking", "drink_tea": "drinking tea", "nod": "nodding"}
+    described = {action: f"A person or group of people is {phrase}." for action, phrase in phrases.items()}
+    (folder / "descriptions.yaml").write_text(json.dumps(described))
+    with pytest.raises(DataError, match=r"close.yaml is missing: a label set needs it"):
+        Manifest(str(tmp_path), "clips.jsonl", labels=str(folder))
+    (folder / "close.yaml").write_text(json.dumps({"drink": [], "drink_tea": [], "nod": ["drink"]}))
+    (folder / "also_true.yaml").write_text(json.dumps([["drink", "drink_tea"]]))
+    labels = Manifest(str(tmp_path), "clips.jsonl", labels=str(folder)).labels
+    assert (labels.name, labels.close["nod"], labels.also_true["drink"]) == ("mine", ("drink",), ("drink_tea",))
+
+
 def test_mark_of_byte_order_and_windows_line_ends(tmp_path: Path) -> None:
     path = tmp_path / "clips.jsonl"
     rows = [json.dumps({**ROW, "id": id}) for id in ("a", "ö")]
