@@ -104,6 +104,11 @@ def is_denial(cell: dict[str, Any]) -> bool:
     return "hm" in cell
 
 
+def is_intruder(cell: dict[str, Any]) -> bool:
+    """Return True for the cell of the setup "intruder"."""
+    return "by_pattern" in cell
+
+
 def estimates_of(cell: dict[str, Any], names: Iterable[str]) -> list[Estimate]:
     """Return the named estimates of a cell."""
     return [Estimate.from_json(cell[name]) for name in names]

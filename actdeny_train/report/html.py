@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from actdeny_train.errors import ConfigError
 from actdeny_train.metrics.estimates import Estimate
-from actdeny_train.report import comparisons, plots, results, svg
+from actdeny_train.report import comparisons, intruder, plots, results, svg
 from actdeny_train.report.cells import MISSING, Footnotes, format_interval, format_number, percent
 from actdeny_train.report.gallery import make_gallery
 from actdeny_train.report.runs import SavedRun, cell_names, load_runs
@@ -74,12 +74,20 @@ def _tables(runs: Sequence[SavedRun], compared: Sequence[comparisons.Compared]) 
         results.sycophancy(runs),
         results.other_setups(runs),
         results.graph_questions(runs),
+        *intruder_tables(runs),
         *(table for pair in _comparisons(compared) for table in pair["tables"]),
         results.cost(runs),
         comparisons.published(),
         comparisons.published_finetuned(),
     ]
     return [table for table in made if table is not None]
+
+
+def intruder_tables(runs: Sequence[SavedRun]) -> list[Table]:
+    """Return the tables of the setup "intruder" and the published one, none where no run has asked it."""
+    made = [intruder.accuracies(runs), intruder.by_pattern(runs), intruder.by_place(runs)]
+    found = [table for table in made if table is not None]
+    return [*found, intruder.published()] if found else []
 
 
 def _comparisons(compared: Sequence[comparisons.Compared]) -> list[dict[str, Any]]:
@@ -138,6 +146,7 @@ def _page(runs: Sequence[SavedRun], compared: Sequence[comparisons.Compared]) ->
                 "sycophancy": results.sycophancy(runs),
                 "others": results.other_setups(runs),
                 "graph": results.graph_questions(runs),
+                "intruder": intruder_tables(runs),
                 "cost": results.cost(runs),
                 "published": [comparisons.published(), comparisons.published_finetuned()],
             },

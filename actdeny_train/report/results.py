@@ -5,6 +5,7 @@ from typing import Any
 
 from actdeny_train.metrics.bootstrap import LEVEL
 from actdeny_train.metrics.estimates import Estimate
+from actdeny_train.report.cells import is_intruder
 from actdeny_train.report.runs import CellName, SavedRun, cell_names, cells_of
 from actdeny_train.report.tables import Column, Content, Table
 from actdeny_train.types import ParseStatus
@@ -156,7 +157,7 @@ def classes(runs: Sequence[SavedRun], name: CellName) -> Table | None:
         for action in sorted({action for _, by_class in found for action in by_class})
         for run, by_class in found
     ]
-    return _make(runs, f"classes-{'-'.join(name)}", "By class", "Percent, n.", columns, rows)
+    return make_table(runs, f"classes-{'-'.join(name)}", "By class", "Percent, n.", columns, rows)
 
 
 def positions(runs: Sequence[SavedRun], name: CellName) -> Table | None:
@@ -175,7 +176,7 @@ def positions(runs: Sequence[SavedRun], name: CellName) -> Table | None:
         for run, rows in found
         for row in rows[i : i + 1]
     ]
-    return _make(runs, f"positions-{'-'.join(name)}", "By place", "Percent, n.", columns, rows)
+    return make_table(runs, f"positions-{'-'.join(name)}", "By place", "Percent, n.", columns, rows)
 
 
 def cost(runs: Sequence[SavedRun]) -> Table | None:
@@ -234,10 +235,12 @@ def _cells_table(
     rows: list[tuple[Content, ...]] = []
     known = False
     for (setup, prompt), run, cell in cells_of(runs, denial=denial):
+        if is_intruder(cell):  # has tables of its own
+            continue
         values = part(cell) or {}
         known = known or any(column.key in values for column in columns)
-        rows.append((setup, prompt, run.label, *(_content(values, column) for column in columns)))
-    return _make(runs, key, title, caption, (*CELL, *columns), rows) if known else None
+        rows.append((setup, prompt, run.label, *(read_content(values, column) for column in columns)))
+    return make_table(runs, key, title, caption, (*CELL, *columns), rows) if known else None
 
 
 def _prompts_table(
@@ -253,15 +256,15 @@ def _prompts_table(
     found = [(run, run.metrics.get(key) or {}) for run in runs]
     prompts = [prompt for prompt in _prompts(runs) if any(prompt in values for _, values in found)]
     rows: list[tuple[Content, ...]] = [
-        (prompt, run.label, *(_content(read(values[prompt]), column) for column in columns))
+        (prompt, run.label, *(read_content(read(values[prompt]), column) for column in columns))
         for prompt in prompts
         for run, values in found
         if prompt in values
     ]
-    return _make(runs, key, title, caption, (PROMPT, RUN, *columns), rows)
+    return make_table(runs, key, title, caption, (PROMPT, RUN, *columns), rows)
 
 
-def _make(
+def make_table(
     runs: Sequence[SavedRun],
     key: str,
     title: str,
@@ -279,10 +282,11 @@ def _prompts(runs: Sequence[SavedRun]) -> list[str]:
     return list(dict.fromkeys(prompt for _, prompt in cell_names(runs, denial=True)))
 
 
-def _content(values: Mapping[str, Any], column: Column) -> Content:
+def read_content(values: Mapping[str, Any], column: Column, absent: str = OLD) -> Content:
+    """Return what stands under a column's key in a part of ``metrics.json``; ``absent`` says why an estimate is not there."""
     if column.unit in ("text", "p"):
         return values.get(column.key)
-    return _estimate(values, column.key)
+    return _estimate(values, column.key, absent)
 
 
 def _estimate(values: Mapping[str, Any], key: str, absent: str = OLD) -> Estimate:

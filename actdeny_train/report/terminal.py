@@ -11,6 +11,7 @@ from rich.text import Text
 
 from actdeny_train.metrics.bootstrap import LEVEL
 from actdeny_train.metrics.estimates import Estimate
+from actdeny_train.metrics.intruder import CHANCE, PATTERNS
 from actdeny_train.report.cells import (
     MISSING,
     Footnotes,
@@ -19,6 +20,7 @@ from actdeny_train.report.cells import (
     format_interval,
     format_value,
     is_denial,
+    is_intruder,
     select_cell,
 )
 from actdeny_train.types import ParseStatus
@@ -30,10 +32,18 @@ ERROR_COLUMNS = {
     "hallucinated_action": "hallucinated\nactions",
     "primary_distractor": "primary\ndistractor",
 }
+INTRUDER_COLUMNS = {
+    "accuracy": "accuracy",
+    "accuracy_exact": "exact\ninterval",
+    **{f"chosen_{i}": f"chosen:\n{i}" for i in range(1, 5)},
+}
 GRAPH_SETUP = "graph_vqa"
 LOG_WIDTH = 100
 INTERVAL = f"{100 * LEVEL:.0f} % interval over resampled sources"
 ESTIMATE_CAPTION = f"percent (n), {INTERVAL}"
+INTRUDER_CAPTION = (
+    f"{ESTIMATE_CAPTION}; a source is a tuple; exact: Clopper and Pearson; chance is {100 * CHANCE:.0f} percent"
+)
 ERROR_CAPTION = f"{ESTIMATE_CAPTION}; primary distractor: its share of the hallucinated actions"
 
 Row = tuple[str, dict[str, Any]]
@@ -57,18 +67,33 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
         for prompt, cell in prompts.items()
     ]
     denial = [(name, cell) for name, cell in rows if is_denial(cell)]
-    others = [(name, cell) for name, cell in rows if not is_denial(cell)]
+    intruder = [(name, _flatten_intruder(cell)) for name, cell in rows if is_intruder(cell)]
+    others = [(name, cell) for name, cell in rows if not is_denial(cell) and not is_intruder(cell)]
     if not rows:
         console.print(Text("No predictions, no metrics."))
     if denial:
         console.print(_estimates_table("Denial metrics", denial, DENIAL_COLUMNS, ESTIMATE_CAPTION))
         errors = "Errors and responses without a choice"
         console.print(_estimates_table(errors, denial, ERROR_COLUMNS, ERROR_CAPTION, with_statuses=True))
+    if intruder:
+        title = "Find the intruder"
+        console.print(_estimates_table(title, intruder, INTRUDER_COLUMNS, INTRUDER_CAPTION, with_statuses=True))
+        patterns = [(name, cell) for name, cell in intruder if cell.keys() & set(PATTERNS)]
+        if patterns:
+            columns = {p: p.replace("_", " + ") for p in PATTERNS if any(p in cell for _, cell in patterns)}
+            absent = Estimate(None, None, None, 0, "no such tuple").to_json()
+            filled = [(name, {**dict.fromkeys(columns, absent), **cell}) for name, cell in patterns]
+            console.print(_estimates_table("By verb pattern", filled, columns, ESTIMATE_CAPTION))
     if others:
         columns = {"accuracy": "accuracy"}
         console.print(_estimates_table("Other setups", others, columns, ESTIMATE_CAPTION, with_statuses=True))
     if summary["graph_vqa"]:
         console.print(_graph_table(summary["graph_vqa"]))
+
+
+def _flatten_intruder(cell: dict[str, Any]) -> dict[str, Any]:
+    chosen = {f"chosen_{place['position'] + 1}": place["chosen"] for place in cell["positions"]}
+    return {**cell, **cell["by_pattern"], **chosen}
 
 
 def print_comparison(before: dict[str, Any], after: dict[str, Any], console: Console) -> None:

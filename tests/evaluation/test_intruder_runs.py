@@ -1,14 +1,18 @@
 """MACID through the whole evaluation: captions alone and with four clips, scored and generated, killed and resumed, controls."""
 
+import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from transformers import AutoModelForCausalLM, LlamaConfig
 
 from actdeny_train import config
+from actdeny_train.cli import export_benchmark
 from actdeny_train.datasets.macid import MACID
 from actdeny_train.errors import ConfigError, DataError
 from actdeny_train.evaluation import evaluate as evaluation
@@ -17,6 +21,9 @@ from actdeny_train.evaluation.evaluate import evaluate
 from actdeny_train.evaluation.freeze import freeze
 from actdeny_train.evaluation.run import EvaluateRun
 from actdeny_train.models import tiny_ovis2_5, tiny_video_llama_3
+from actdeny_train.models.tiny import make_tokenizer
+from actdeny_train.report.html import write_report
+from actdeny_train.report.terminal import open_console, print_summary
 from actdeny_train.types import Question
 
 ITALIAN = "{source: {_target_: actdeny_train.questions.intruder.Intruder}, count: 2}"
@@ -109,8 +116,6 @@ def test_killed_and_resumed_gives_the_same_lines(
 def test_a_changed_video_of_a_tuple_is_noticed(
     make_run: Callable[..., EvaluateRun], small_clips: Path, tmp_path: Path
 ) -> None:
-    import shutil
-
     root = tmp_path / "videos"
     shutil.copytree(small_clips, root)
     run = make_run(root=str(root))
@@ -189,3 +194,60 @@ def test_italian_responses_are_parsed(make_run: Callable[..., EvaluateRun]) -> N
     cell = evaluate(run, Speaks(1))["setups"]["intruder"]["english"]
     said = {styles[int(line["group"][1:])]: line["status"] for line in lines(run)}
     assert cell["accuracy"]["value"] == 1.0, said
+
+
+def test_a_language_model_without_vision(make_run: Callable[..., EvaluateRun], tmp_path: Path) -> None:
+    tokenizer = make_tokenizer(300)
+    config_of = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
+    model = AutoModelForCausalLM.from_config(LlamaConfig(vocab_size=len(tokenizer), **config_of))
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path / "llama")
+    target = f"model={{_target_: actdeny_train.models.causal_lm.load, checkpoint: {tmp_path / 'llama'}}}"
+    summary = evaluate(make_run(target, "view=text_only", "answers=both", "max_new_tokens=2", root=None, num_tuples=4))
+    cell = summary["setups"]["intruder"]["italian"]
+    assert (cell["accuracy"]["n"], cell["score_accuracy"]["n"]) == (8, 8)
+    with pytest.raises(ConfigError, match=r"about 4 clips at once \(the first: 't0'\), but CausalLM can be shown none"):
+        evaluate(make_run(target, "name=seeing"))
+
+
+@pytest.mark.parametrize("name", ["macid", "macid_video", "macid_text_llm"])
+def test_shipped_configs_run(write_macid: Callable[..., Path], small_clips: Path, tmp_path: Path, name: str) -> None:
+    overrides = [
+        f"data.file={write_macid(4)}",
+        "num_workers=0",
+        f"folder={tmp_path}",
+        "model={_target_: actdeny_train.evaluation.controls.AlwaysPosition, position: 2}",
+        "ask.0.source.template=english",
+        *([f"data.root={small_clips}"] if name == "macid_video" else []),
+    ]
+    file = Path(__file__).parents[2] / "configs" / "evaluate" / f"{name}.yaml"
+    run = config.parse(config.read(file, overrides), EvaluateRun, name)
+    cell = evaluate(run)["setups"]["intruder"]["english"]
+    assert (cell["accuracy"]["value"], cell["accuracy"]["n"]) == (0.25, 16 if name == "macid_video" else 4)
+
+
+def test_the_report_and_the_terminal(make_run: Callable[..., EvaluateRun], tmp_path: Path) -> None:
+    runs = [make_run(f"name={name}", "view=text_only", root=None) for name in ("second", "random")]
+    summaries = [evaluate(run, control) for run, control in zip(runs, (AlwaysPosition(2), RandomChoice()), strict=True)]
+    folders = [Path(run.folder) / run.name for run in runs]
+    page = write_report(folders, tmp_path / "report.html", markdown=tmp_path / "report.md").read_text(encoding="utf-8")
+    for words in ('id="intruder-section"', "By verb pattern", "By place of the intruder", "Llama-3.1-70B"):
+        assert words in page
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "| english | second | 20.0 [0.0, 60.0] (5) |" in text and "| Llama-3.1-70B | 58.0 |" in text
+    assert "## Other setups" not in text
+    file = io.StringIO()
+    print_summary(summaries[0], open_console(file))
+    told = file.getvalue()
+    assert "Find the intruder" in told and "3 + 1" in told and "Other setups" not in told
+
+
+def test_export_of_questions_about_several_clips_is_refused(
+    make_run: Callable[..., EvaluateRun], evaluate_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run()  # writes the config
+    out = tmp_path / "exported"
+    assert export_benchmark([str(evaluate_config), str(out), f"ask=[{ITALIAN}]"]) == 2
+    said = capsys.readouterr().err
+    assert "Question 't0|intruder|italian|0' is about the clips " in said and not out.exists()
+    assert "but an exported question is about exactly one of the" in said
