@@ -195,8 +195,9 @@ class Prediction:
     """What a model said to one question: one line of ``predictions.jsonl``. Metrics are functions of these and nothing else.
 
     ``choice`` is a 0-based index, None unless ``status`` is ok. ``logprobs`` has the log-probability of each complete answer
-    (end-of-turn token included), empty where answers were generated; ``text`` is the raw response where generated.
-    ``frames_per_clip`` says how many of the frames are of each clip, where there are several clips.
+    (end-of-turn token included), empty where answers were generated; ``text`` is the raw response where generated, ``bare`` is
+    True if it is an answer and nothing else. ``frames_per_clip`` says how many of the frames are of each clip, where there are
+    several clips.
     """
 
     question_id: str
@@ -216,6 +217,7 @@ class Prediction:
     permutation: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
     text: str | None = None
+    bare: bool | None = None
     frame_indices: tuple[int, ...] = ()
     frame_times_s: tuple[float, ...] = ()
     frames_per_clip: tuple[int, ...] = ()

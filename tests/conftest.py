@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from actdeny_train.trees import TokenSequence
     from actdeny_train.types import Frames
     from tests.miniatures import Miniature
+
+settings.register_profile("no_deadline", deadline=None)  # a busy machine is no defect
+settings.load_profile("no_deadline")
 
 
 @pytest.fixture(scope="session")

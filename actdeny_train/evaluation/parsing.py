@@ -40,7 +40,7 @@ def parse_response(
     Status: ``truncated`` if a reasoning block stays open, or if the response was cut off before it named a choice; ``refusal`` if
     the model declines and states no answer; ``unparsed`` for everything else that does not name exactly one choice.
     """
-    visible = _without_reasoning(_INVISIBLE.sub("", text))
+    visible = without_reasoning(_INVISIBLE.sub("", text))
     if visible is None:
         return Parsed(None, ParseStatus.TRUNCATED)
     turn, ended = _turn(visible)
@@ -86,7 +86,7 @@ _END_OF_TURN = re.compile(r"(?i)<[|｜][^|｜<>]{0,30}(?:end|eo[tsm]|start)[^|�
 _OPENING = re.compile(rf"(?i)\A\s*(?:(?:{_TOKEN})\s*)*(?:(?:assistant|model)[ \t]*[:\n>]+)?")
 
 
-def _without_reasoning(text: str) -> str | None:
+def without_reasoning(text: str) -> str | None:
     """Return the text without its reasoning blocks, None if one stays open. A lone end tag ends a block that began unseen."""
     kept: list[str] = []
     position, inside = 0, ""

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
+from actdeny_train.evaluation.bare import is_bare
 from actdeny_train.evaluation.parsing import parse
 from actdeny_train.evaluation.scoring import Answer
 from actdeny_train.types import ClipGroup, Frames, ParseStatus, Prediction, Question
@@ -48,6 +49,7 @@ def predict(
         permutation=question.permutation,
         logprobs=answer.logprobs if finite else (),
         text=answer.text,
+        bare=None if answer.text is None else is_bare(answer.text, question.answers),
         frame_indices=tuple(int(i) for one in frames for i in one.indices),
         frame_times_s=tuple(float(t) for one in frames for t in one.time_s),
         frames_per_clip=tuple(len(one.indices) for one in frames) if len(frames) > 1 else (),

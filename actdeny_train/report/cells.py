@@ -109,6 +109,11 @@ def is_intruder(cell: dict[str, Any]) -> bool:
     return "by_pattern" in cell
 
 
+def has_responses(cell: dict[str, Any]) -> bool:
+    """Return True for a denial cell with responses that strict parsing can judge."""
+    return bool((cell.get("strict") or {}).get("bare", {}).get("n"))
+
+
 def estimates_of(cell: dict[str, Any], names: Iterable[str]) -> list[Estimate]:
     """Return the named estimates of a cell."""
     return [Estimate.from_json(cell[name]) for name in names]

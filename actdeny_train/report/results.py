@@ -5,7 +5,7 @@ from typing import Any
 
 from actdeny_train.metrics.bootstrap import LEVEL
 from actdeny_train.metrics.estimates import Estimate
-from actdeny_train.report.cells import is_intruder
+from actdeny_train.report.cells import has_responses, is_intruder
 from actdeny_train.report.runs import CellName, SavedRun, cell_names, cells_of
 from actdeny_train.report.tables import Column, Content, Table
 from actdeny_train.types import ParseStatus
@@ -15,6 +15,7 @@ PERCENT = f"Percent, {INTERVAL}, n."
 OLD = "not in this run's metrics.json, which an older version wrote: evaluate again to have it"
 STATUSES = tuple(status.value for status in ParseStatus if status is not ParseStatus.OK)
 METRIC_TITLES = {"t1": "T1", "t2": "T2", "overall_ad": "Overall-AD", "ap": "AP", "overall": "Overall", "hm": "HM"}
+STRICT_METRICS = ("t1", "t2", "overall_ad", "ap", "hm")
 ANSWER_TITLES = {
     "target_action": "the clip's action",
     "primary_distractor": "primary distractor",
@@ -61,6 +62,18 @@ def pairs(runs: Sequence[SavedRun]) -> Table | None:
         "right, mean over n classes; always denying gives 0. The others hold where responses were generated and choices scored too."
     )
     return _cells_table("pairs", "Pairs and agreement", caption, runs, columns)
+
+
+def strict(runs: Sequence[SavedRun]) -> Table | None:
+    """Return the results if only bare answers count, or None where nothing was generated."""
+    if not any(has_responses(cell) for _, _, cell in cells_of(runs, denial=True)):
+        return None
+    columns = [Column("bare", "bare answers"), *(Column(k, METRIC_TITLES[k]) for k in STRICT_METRICS)]
+    caption = (
+        f"{PERCENT} Bare answers: responses that are an answer and nothing else. Any other response counts as none here, while the "
+        "results above take every answer that a response states."
+    )
+    return _cells_table("strict", "Under strict parsing", caption, runs, columns, lambda cell: cell.get("strict"))
 
 
 def answer_kinds(runs: Sequence[SavedRun], side: str) -> Table | None:

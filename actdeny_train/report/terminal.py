@@ -19,6 +19,7 @@ from actdeny_train.report.cells import (
     format_estimate,
     format_interval,
     format_value,
+    has_responses,
     is_denial,
     is_intruder,
     select_cell,
@@ -37,6 +38,7 @@ INTRUDER_COLUMNS = {
     "accuracy_exact": "exact\ninterval",
     **{f"chosen_{i}": f"chosen:\n{i}" for i in range(1, 5)},
 }
+STRICT_COLUMNS = {"bare": "bare\nanswers", "overall_ad": "Overall-AD", "ap": "AP", "hm": "HM"}
 GRAPH_SETUP = "graph_vqa"
 LOG_WIDTH = 100
 INTERVAL = f"{100 * LEVEL:.0f} % interval over resampled sources"
@@ -84,6 +86,8 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
             absent = Estimate(None, None, None, 0, "no such tuple").to_json()
             filled = [(name, {**dict.fromkeys(columns, absent), **cell}) for name, cell in patterns]
             console.print(_estimates_table("By verb pattern", filled, columns, ESTIMATE_CAPTION))
+    if strict := [(name, cell["strict"]) for name, cell in denial if has_responses(cell)]:
+        console.print(_estimates_table("Bare answers alone (strict parsing)", strict, STRICT_COLUMNS, ESTIMATE_CAPTION))
     if others:
         columns = {"accuracy": "accuracy"}
         console.print(_estimates_table("Other setups", others, columns, ESTIMATE_CAPTION, with_statuses=True))

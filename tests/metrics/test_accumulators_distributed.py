@@ -1,5 +1,6 @@
 """All accumulators over two processes: one without predictions, one that was never told of any, and both with a part."""
 
+import dataclasses
 import json
 import warnings
 from collections.abc import Callable
@@ -19,13 +20,14 @@ from actdeny_train.metrics.classes import ClassAccuracy
 from actdeny_train.metrics.detection import Detection
 from actdeny_train.metrics.pairs import PairAccuracy
 from actdeny_train.metrics.positions import Positions
+from actdeny_train.metrics.strict import StrictDenial
 from actdeny_train.metrics.summary import summarise
 from actdeny_train.metrics.sycophancy import SycophancyMetrics
 from actdeny_train.types import Prediction
 
 NUM_PROCESSES = 2
 ACTIONS = ("Archery", "Fencing")
-CELL = ("abstention", "agreement", "answers", "by_class", "pair", "positions", "positions_none")
+CELL = ("abstention", "agreement", "answers", "by_class", "pair", "positions", "positions_none", "strict")
 """Metrics of the standard setup; the others take all setups."""
 
 
@@ -38,6 +40,7 @@ def accumulators() -> dict[str, torchmetrics.Metric]:
         "pair": PairAccuracy(ACTIONS),
         "positions": Positions(4),
         "positions_none": Positions(4, only_none=True),
+        "strict": StrictDenial(),
         "detection": Detection(),
         "sycophancy": SycophancyMetrics(),
     }
@@ -81,13 +84,16 @@ def test_processes_change_nothing(
     twelve_yes_no: list[Prediction],
     without_intervals: Callable[[Any], Any],
 ) -> None:
-    predictions = [*twelve_scored, *twelve_yes_no]
+    judged = [dataclasses.replace(p, text="...", bare=i % 3 > 0) for i, p in enumerate(twelve_scored)]
+    predictions = [*judged, *twelve_yes_no]
     torch.multiprocessing.spawn(compute_on_rank, args=(tmp_path, predictions), nprocs=NUM_PROCESSES)
     summary = summarise(predictions, num_draws=5)
     cell = summary["setups"]["standard"]["plain"]
     expected = without_intervals(
         {
-            **{name: cell[name] for name in ("abstention", "by_class", "pair", "positions", "positions_none")},
+            **{
+                name: cell[name] for name in ("abstention", "by_class", "pair", "positions", "positions_none", "strict")
+            },
             "agreement": {name: cell[name] for name in ("agreement", "score_accuracy")},
             "answers": {side: cell[f"answers_on_{side}"] for side in ("denial", "presence")},
             "detection": summary["detection"]["plain"],
