@@ -35,8 +35,9 @@ def summarise(predictions: Iterable[Prediction], *, num_draws: int = NUM_DRAWS, 
     estimates of ``metrics.denial``, ``types_unknown`` (denial clips whose type is not known), ``pair``, ``agreement`` and
     ``score_accuracy``, ``strict``; without intervals ``by_class`` and ``by_source``; ``positions``, ``positions_none``,
     ``answers_on_denial``, ``answers_on_presence`` and ``abstention``, as the modules of these names tell. The cells of
-    ``"intruder"`` have what ``metrics.intruder`` tells, any other cell ``accuracy`` and ``by_kind``. All count the predictions without a choice by status.
-    Prompts without yes/no questions have no entry under ``sycophancy`` and ``detection``.
+    ``"intruder"`` have what ``metrics.intruder`` tells, any other cell ``accuracy`` and ``by_kind``. All count the
+    predictions without a choice by status. Prompts without yes/no questions have no entry under ``sycophancy`` and
+    ``detection``.
     """
     predictions = list(predictions)
     cells = defaultdict(list)
