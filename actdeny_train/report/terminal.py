@@ -36,9 +36,11 @@ ERROR_COLUMNS = {
 INTRUDER_COLUMNS = {
     "accuracy": "accuracy",
     "accuracy_exact": "exact\ninterval",
-    **{f"chosen_{i}": f"chosen:\n{i}" for i in range(1, 5)},
+    "score_accuracy": "accuracy\nby score",
+    "agreement": "response =\nbest score",
 }
 STRICT_COLUMNS = {"bare": "bare\nanswers", "overall_ad": "Overall-AD", "ap": "AP", "hm": "HM"}
+PLACE_COLUMNS = {f"chosen_{i}": str(i) for i in range(1, 5)}
 GRAPH_SETUP = "graph_vqa"
 LOG_WIDTH = 100
 INTERVAL = f"{100 * LEVEL:.0f} % interval over resampled sources"
@@ -80,6 +82,7 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
     if intruder:
         title = "Find the intruder"
         console.print(_estimates_table(title, intruder, INTRUDER_COLUMNS, INTRUDER_CAPTION, with_statuses=True))
+        console.print(_estimates_table("Places chosen", intruder, PLACE_COLUMNS, ESTIMATE_CAPTION))
         patterns = [(name, cell) for name, cell in intruder if cell.keys() & set(PATTERNS)]
         if patterns:
             columns = {p: p.replace("_", " + ") for p in PATTERNS if any(p in cell for _, cell in patterns)}
