@@ -76,7 +76,7 @@ class EvaluateRun:
     view: View = "video"
     """What is shown of a clip: video, text_only (nothing), one_frame (the middle one), shuffled_frames."""
     clips_per_share: int = 8
-    """Consecutive clips that one process takes at a time; answers do not depend on the number of processes, but on this."""
+    """Consecutive clips or groups that one process takes at a time; answers do not depend on the number of processes, but on this."""
     tokens_per_forest: int = 16384
     """Most tokens in one forward pass, over the clips of a share; a clip with more has a pass of its own."""
     precision: Literal["float32", "bfloat16"] = "float32"
