@@ -8,7 +8,8 @@ from scipy import stats
 
 from actdeny_train.metrics.accuracy import accuracy, accuracy_by
 from actdeny_train.metrics.agreement import agreement
-from actdeny_train.metrics.bootstrap import LEVEL, NUM_DRAWS
+from actdeny_train.metrics.bootstrap import LEVEL, NUM_DRAWS, add_intervals
+from actdeny_train.metrics.counts import Counts, Rates, count_marks, divide, sources_of
 from actdeny_train.metrics.estimates import Estimate
 from actdeny_train.metrics.positions import Position, positions
 from actdeny_train.types import Prediction
@@ -75,6 +76,54 @@ def exact_accuracy(predictions: Sequence[Prediction]) -> Estimate:
         return Estimate(right / n, None, None, n, "no exact interval: tuples were asked about more than once")
     interval = stats.binomtest(right, n).proportion_ci(LEVEL, method="exact")
     return Estimate(right / n, float(interval.low), float(interval.high), n)
+
+
+@dataclass(frozen=True)
+class PairedAccuracy:
+    """Two runs on the same questions: accuracies without intervals, and their ``difference``, b - a, over resampled tuples.
+
+    ``only_a`` and ``only_b`` count the questions that one run alone has right; ``p`` is the exact McNemar test's, which takes questions
+    as independent: 1 where there is no such question.
+    """
+
+    a: Estimate
+    b: Estimate
+    difference: Estimate
+    only_a: int
+    only_b: int
+    p: float
+
+
+def compare_intruder(
+    a: Sequence[Prediction], b: Sequence[Prediction], *, num_draws: int = NUM_DRAWS, seed: int = 0
+) -> PairedAccuracy | None:
+    """Return how two runs compare on the questions that both were asked in the same words, None if there are none."""
+    others = {p.question_id: p for p in b}
+    pairs = [(p, others[p.question_id]) for p in a if p.question_id in others]
+    pairs = [(p, q) for p, q in pairs if p.fingerprints.get("question") == q.fingerprints.get("question")]
+    if not pairs:
+        return None
+    marks = [(p.source, run, one.is_right) for p, q in pairs for run, one in (("a", p), ("b", q))]
+    counts = count_marks(marks, sources_of(p for p, _ in pairs), ("a", "b"))
+
+    def rates(counts: Counts) -> dict[str, Rates]:
+        by_run = divide(counts)
+        return {"difference": by_run[..., 1] - by_run[..., 0]}
+
+    n = len(pairs)
+    right_a, right_b = counts.sum(axis=0)[:, 0].tolist()
+    estimate = Estimate((right_b - right_a) / n, None, None, n)
+    added = add_intervals({"difference": estimate}, counts, rates, num_draws=num_draws, seed=seed)
+    only_a = sum(p.is_right and not q.is_right for p, q in pairs)
+    only_b = sum(q.is_right and not p.is_right for p, q in pairs)
+    return PairedAccuracy(
+        a=Estimate(right_a / n, None, None, n),
+        b=Estimate(right_b / n, None, None, n),
+        difference=added["difference"],
+        only_a=only_a,
+        only_b=only_b,
+        p=float(stats.binomtest(only_b, only_a + only_b).pvalue) if only_a + only_b else 1.0,
+    )
 
 
 def _order(pattern: str) -> tuple[int, str]:

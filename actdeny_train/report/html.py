@@ -86,7 +86,7 @@ def _tables(runs: Sequence[SavedRun], compared: Sequence[comparisons.Compared]) 
 
 def intruder_tables(runs: Sequence[SavedRun]) -> list[Table]:
     """Return the tables of the setup "intruder" and the published one, none where no run has asked it."""
-    made = [intruder.accuracies(runs), intruder.by_pattern(runs), intruder.by_place(runs)]
+    made = [intruder.accuracies(runs), intruder.by_pattern(runs), intruder.by_place(runs), intruder.compared(runs)]
     found = [table for table in made if table is not None]
     return [*found, intruder.published()] if found else []
 

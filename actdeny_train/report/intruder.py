@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from actdeny_train.metrics.intruder import CHANCE, PATTERNS, PUBLISHED, SETUP
+from actdeny_train.metrics.intruder import CHANCE, PATTERNS, PUBLISHED, SETUP, compare_intruder
 from actdeny_train.report.cells import is_intruder
-from actdeny_train.report.results import PERCENT, PROMPT, RUN, STATUSES, make_table, read_content
+from actdeny_train.report.results import INTERVAL, PERCENT, PROMPT, RUN, STATUSES, make_table, read_content
 from actdeny_train.report.runs import CellName, SavedRun, cells_of
-from actdeny_train.report.tables import Column, Table
+from actdeny_train.report.tables import Column, Content, Table
 
 UNKNOWN = "unknown"
 """Verb pattern of tuples whose verbs are not known."""
@@ -61,6 +61,33 @@ def by_place(runs: Sequence[SavedRun]) -> Table | None:
     ]
     head = (PROMPT, RUN, Column("place", "place", "text"))
     return make_table(runs, "intruder-places", "By place of the intruder", PERCENT, (*head, *columns), rows)
+
+
+def compared(runs: Sequence[SavedRun]) -> Table | None:
+    """Return the difference of each run to the first one, on the questions that both were asked in the same words."""
+    columns = (
+        PROMPT,
+        Column("run", "run", "text"),
+        Column("a", runs[0].label),
+        Column("b", "run's"),
+        Column("difference", "difference", "points"),
+        Column("only_a", "right in the first alone", "text"),
+        Column("only_b", "right in this alone", "text"),
+        Column("p", "McNemar's p", "p"),
+    )
+    rows: list[tuple[Content, ...]] = []
+    for prompt in dict.fromkeys(prompt for (_, prompt), _, _ in _cells(runs)):
+        first, *others = ([p for p in run.predictions if (p.setup, p.prompt) == (SETUP, prompt)] for run in runs)
+        for run, predictions in zip(runs[1:], others, strict=True):
+            found = compare_intruder(first, predictions)
+            if found is not None:
+                values = (found.a, found.b, found.difference, found.only_a, found.only_b, found.p)
+                rows.append((prompt, run.label, *values))
+    caption = (
+        f"Percent and n; the difference to {runs[0].label} in percentage points with its {INTERVAL}, tuples resampled with both runs' "
+        "answers. McNemar's exact test takes questions as independent; p is not corrected for the number of rows."
+    )
+    return Table("intruder-compared", "Find the intruder, compared", caption, columns, tuple(rows)) if rows else None
 
 
 def published() -> Table:

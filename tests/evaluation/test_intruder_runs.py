@@ -235,7 +235,7 @@ def test_the_report_and_the_terminal(make_run: Callable[..., EvaluateRun], tmp_p
         assert words in page
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "| english | second | 20.0 [0.0, 60.0] (5) |" in text and "| Llama-3.1-70B | 58.0 |" in text
-    assert "## Other setups" not in text
+    assert "## Other setups" not in text and "## Find the intruder, compared" in text
     file = io.StringIO()
     print_summary(summaries[0], open_console(file))
     told = file.getvalue()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from actdeny_train.metrics.intruder import exact_accuracy, intruder
+from actdeny_train.metrics.intruder import compare_intruder, exact_accuracy, intruder
 from actdeny_train.metrics.summary import summarise
 from actdeny_train.types import ParseStatus, Prediction
 
@@ -70,3 +70,30 @@ def test_in_the_summary(answers: list[Prediction]) -> None:
     assert cell["score_accuracy"]["value"] == 3 / 12
     assert (cell["agreement"]["value"], len(cell["positions"])) == (6 / 12, 4)
     assert all(p.status in (ParseStatus.OK, ParseStatus.UNPARSED) for p in scored)
+
+
+def test_two_runs_on_the_same_questions(answers: list[Prediction]) -> None:
+    """The other run has q1 and q2 right besides, and q0 wrong: 6 against 7 of 12, 1 and 2 right in one run alone."""
+    choices = {"q0": 3, "q1": 1, "q2": 2}
+    other = [dataclasses.replace(p, choice=choices.get(p.question_id, p.choice)) for p in answers]
+    found = compare_intruder(answers, other)
+    assert found is not None
+    assert (found.a.value, found.b.value, found.difference.value, found.difference.n) == (
+        0.5,
+        7 / 12,
+        pytest.approx(1 / 12),
+        12,
+    )
+    assert found.difference.low is not None and found.difference.low < 0 < (found.difference.high or 0)
+    assert (found.only_a, found.only_b, found.p) == (1, 2, pytest.approx(stats.binomtest(1, 3).pvalue))
+    same = compare_intruder(answers, answers)
+    assert same is not None and (same.difference.value, same.difference.low, same.difference.high, same.p) == (
+        0,
+        0,
+        0,
+        1,
+    )
+    reworded = [dataclasses.replace(p, fingerprints={"question": "other"}) for p in answers]
+    assert compare_intruder(answers, reworded) is None
+    half = compare_intruder(answers[:6], reworded[:3] + answers[3:])
+    assert half is not None and half.a.n == 3
