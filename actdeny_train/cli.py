@@ -1,6 +1,7 @@
 """The command line: one ``main`` per tool. Errors that a user can mend are printed as one paragraph, without a traceback."""
 
 import argparse
+import contextlib
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -81,6 +82,64 @@ def evaluate(argv: Sequence[str] | None = None) -> int:
         if summary:  # the first of several processes
             print_summary(summary, open_console())
             print(f"predictions, metrics and config: {Path(run.folder) / run.name}")
+
+    return _run(tool, parser, argv)
+
+
+def prepare(argv: Sequence[str] | None = None) -> int:
+    """``tools/prepare.py DATASET ROOT [key=value ...] [--out FILE] [--workers N] [--timeout-s S] [--max-bits B]``"""
+    parser = argparse.ArgumentParser(
+        description="Decode every clip of a dataset once and write a verified manifest, a quarantine list, what was measured, and clips "
+        "that two splits share. Goes on where a killed call stopped."
+    )
+    parser.add_argument("dataset", help="hmdb51, ucf101, kinetics400, ... or the dotted path of a class")
+    parser.add_argument("root", help="folder that the videos lie below")
+    parser.add_argument(
+        "overrides", nargs="*", metavar="key=value", help="settings of the dataset, such as annotations=... or fold=2"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="manifest to write; default: ROOT/DATASET.jsonl")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="videos decoded at a time; default: 2")
+    parser.add_argument(
+        "--timeout-s", type=float, default=60.0, metavar="S", help="seconds that a video may take; default: 60"
+    )
+    parser.add_argument(
+        "--max-bits",
+        type=float,
+        default=3.0,
+        metavar="B",
+        help="0 to 3: how far clips that look alike may differ; default: 3",
+    )
+
+    def tool(arguments: argparse.Namespace) -> None:
+        from actdeny_train.datasets.base import ClipDataModule
+        from actdeny_train.datasets.named import find_dataset
+        from actdeny_train.datasets.prepare import Outputs
+        from actdeny_train.datasets.prepare import prepare as make
+        from actdeny_train.evaluation.progress import progress
+        from actdeny_train.report.prepared import print_prepared
+        from actdeny_train.report.terminal import open_console
+
+        target = find_dataset(arguments.dataset)
+        values = {
+            "_target_": target,
+            "root": arguments.root,
+            "screening": {"num_workers": arguments.workers, "timeout_s": arguments.timeout_s},
+        }
+        values = config.replace(values, arguments.overrides, "the command line")
+        data = config.parse(values, ClipDataModule, "the command line")  # type: ignore[type-abstract]
+        out = arguments.out or Path(arguments.root) / f"{arguments.dataset.rpartition('.')[2]}.jsonl"
+        with contextlib.ExitStack() as stack:
+            summary = make(
+                data,
+                out,
+                max_bits=arguments.max_bits,
+                watch=lambda total: stack.enter_context(progress(total, "verifying", "verified")),
+            )
+        print_prepared(summary, open_console())
+        beside = Outputs(manifest=out).beside
+        print(f"manifest: {out}")
+        for what in ("videos", "quarantine", "duplicates", "summary"):
+            print(f"{what}: {beside(what)}")
 
     return _run(tool, parser, argv)
 

@@ -59,12 +59,23 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
         raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(config, DictConfig):
         raise ConfigError(f"{path} must hold a mapping (key: value lines), but holds {type(config).__name__}.")
+    return _resolve(config, overrides, str(path))
+
+
+def replace(values: Mapping[str, Any], overrides: Sequence[str], where: str) -> dict[str, Any]:
+    """Return ``values`` with ``key=value`` overrides as ``read`` applies them; ``where`` names their place in errors."""
+    return _resolve(OmegaConf.create(dict(values)), overrides, where)
+
+
+def _resolve(config: DictConfig, overrides: Sequence[str], where: str) -> dict[str, Any]:
     for override in overrides:
         _override(config, override)
     try:
         values = OmegaConf.to_container(config, resolve=True)
     except OmegaConfBaseException as error:
-        raise ConfigError(f"{path}: a ${{...}} reference cannot be resolved: {' '.join(str(error).split())}") from error
+        raise ConfigError(
+            f"{where}: a ${{...}} reference cannot be resolved: {' '.join(str(error).split())}"
+        ) from error
     return typing.cast(dict[str, Any], values)
 
 

@@ -3,6 +3,7 @@
 import abc
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PureWindowsPath
+from typing import NamedTuple
 
 import lightning
 from torch.utils.data import DataLoader
@@ -11,6 +12,13 @@ from actdeny_train.actions.labels import LabelSet
 from actdeny_train.datasets.quarantine import Quarantined, Screening, write_quarantine
 from actdeny_train.errors import DataError, near_misses
 from actdeny_train.types import Clip, ClipGroup
+
+
+class Published(NamedTuple):
+    """How many clips a split has as published (several counts: of several versions), and what explains other numbers on a disk."""
+
+    counts: tuple[int, ...]
+    note: str = ""
 
 
 class ClipDataModule(lightning.LightningDataModule, abc.ABC):
@@ -40,6 +48,10 @@ class ClipDataModule(lightning.LightningDataModule, abc.ABC):
     @abc.abstractmethod
     def read_clips(self) -> Iterable[Clip]:
         """Return the clips of all splits, in an order that never changes. Called once; videos need not be opened."""
+
+    def published(self) -> dict[str, Published]:
+        """Return how many clips each split has as published; nothing where no figures were published."""
+        return {}
 
     def clips(self, split: str) -> list[Clip]:
         """Return all clips of a split, whether their videos can be decoded or not.

@@ -15,7 +15,7 @@ from actdeny_train.datasets.annotations import (
     take_string,
     take_whole_number,
 )
-from actdeny_train.datasets.base import ClipDataModule
+from actdeny_train.datasets.base import ClipDataModule, Published
 from actdeny_train.datasets.layouts import VideoIndex
 from actdeny_train.datasets.quarantine import Screening
 from actdeny_train.errors import DataError
@@ -60,6 +60,10 @@ class Diving48(ClipDataModule):
     @property
     def labels(self) -> LabelSet:
         return load_diving48()
+
+    def published(self) -> dict[str, Published]:
+        note = "V2; files of another size are V1, whose labels are noisy, under the same name"
+        return {"train": Published((15_027,), note), "test": Published((1_970,), note)}
 
     def read_clips(self) -> Iterator[Clip]:
         """Yield train, then test clips in the order of the files. Raises DataError at the first malformed entry, or on V1's files."""

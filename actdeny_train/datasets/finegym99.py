@@ -16,7 +16,7 @@ from actdeny_train.datasets.annotations import (
     row_error,
     take_whole_number,
 )
-from actdeny_train.datasets.base import ClipDataModule
+from actdeny_train.datasets.base import ClipDataModule, Published
 from actdeny_train.datasets.layouts import VideoIndex
 from actdeny_train.datasets.quarantine import Screening
 from actdeny_train.errors import ConfigError, DataError, near_misses
@@ -74,6 +74,10 @@ class FineGym99(ClipDataModule):
     @property
     def labels(self) -> LabelSet:
         return load_finegym99()
+
+    def published(self) -> dict[str, Published]:
+        note = "v1.1, v1.0; 5,560 clips of val's videos are dropped from v1.1 (shared_videos), and some videos left YouTube"
+        return {"train": Published((26_320, 20_484), note), "val": Published((8_521,), "some videos left YouTube")}
 
     def read_clips(self) -> Iterator[Clip]:
         """Yield train, then val clips in the order of the files. Raises DataError without any file, or at a malformed row."""

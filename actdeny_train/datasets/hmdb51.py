@@ -7,7 +7,7 @@ from pathlib import Path
 
 from actdeny_train.actions.labels import LabelSet, load_hmdb51
 from actdeny_train.datasets.annotations import missing_file, read_lines, row_error
-from actdeny_train.datasets.base import ClipDataModule
+from actdeny_train.datasets.base import ClipDataModule, Published
 from actdeny_train.datasets.layouts import VideoIndex
 from actdeny_train.datasets.quarantine import Screening
 from actdeny_train.errors import ConfigError
@@ -54,6 +54,9 @@ class HMDB51(ClipDataModule):
     @property
     def labels(self) -> LabelSet:
         return load_hmdb51()
+
+    def published(self) -> dict[str, Published]:
+        return {"train": Published((3_570,)), "test": Published((1_530,))}
 
     def read_clips(self) -> Iterator[Clip]:
         """Yield the clips by class, in the order of the files. Raises DataError where a class has no file, or at a malformed row."""

@@ -2,22 +2,19 @@
 
 import dataclasses
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
-import av
-
+from actdeny_train.datasets.verified import Verified, file_key
 from actdeny_train.errors import DataError
 from actdeny_train.types import Clip
-from actdeny_train.video.cache import file_state
 from actdeny_train.video.decode import OnDamage, Timeline, find_span, scan_video
 from actdeny_train.video.verification import VideoFacts, verify_all
 
-VERIFIED = "verified.jsonl"
 QUARANTINE = "quarantine.jsonl"
+Known = VideoFacts | Timeline | str
+"""What is known of a video: its facts, the timeline of a damaged one whose beginning is used, or the reason to quarantine it."""
 ROUNDING_S = 1e-6
 """Seconds by which computed times may be off."""
 
@@ -57,11 +54,8 @@ class Screening:
         _tell("videos decode with remarks", len(outcomes), remarks)
         usable, quarantined, long = [], [], []
         for clip, path in clips:
-            outcome = outcomes[path]
-            if isinstance(outcome, VideoFacts) and _may_lie_between_frames(clip, outcome):
-                # It was decoded to its end, so decoding it in this process is safe.
-                outcome = outcomes[path] = _scan(path, self.on_damage)
-            reason = outcome if isinstance(outcome, str) else _span_fault(clip, path, outcome)
+            outcome = outcomes[path] = refine(clip, path, outcomes[path])
+            reason = fault(clip, path, outcome)
             if reason is not None:
                 quarantined.append(Quarantined(id=clip.id, path=clip.path, reason=reason))
                 continue
@@ -74,11 +68,11 @@ class Screening:
 
     def _verify(self, paths: Iterable[Path], cache: Path) -> dict[Path, VideoFacts | Timeline | str]:
         """Return for each video what is known of it (a timeline where it is damaged), or the reason to quarantine it."""
-        known = _read_verified(cache / VERIFIED)
+        known = Verified(cache)
         outcomes: dict[Path, VideoFacts | Timeline | str] = {}
         unknown = []
         # Taken before a video is decoded: one that is replaced meanwhile is verified again at the next start.
-        keys = {path: _key(path) for path in paths}
+        keys = {path: file_key(path) for path in paths}
         for path, key in keys.items():
             facts = known.get(key)
             if facts is None:
@@ -86,20 +80,16 @@ class Screening:
             else:
                 outcomes[path] = facts
         if not unknown:
+            known.close()
             return outcomes
-        print(f"verifying {len(unknown)} videos ({len(outcomes)} are known from {cache / VERIFIED})", flush=True)
-        with _open_verified(cache) as file:
-            for path, outcome in verify_all(unknown, num_workers=self.num_workers, timeout_s=self.timeout_s):
-                outcomes[path] = outcome
-                if isinstance(outcome, VideoFacts):
-                    # One write a line: runs that verify the same videos at the same time may append to the same file.
-                    file.write(json.dumps({"key": keys[path], **dataclasses.asdict(outcome)}) + "\n")
-                    file.flush()
-                # Only this reason offers "prefix"; a video that hung must not be decoded in this process.
-                elif self.on_damage == "prefix" and outcome.endswith("on_damage: prefix."):
-                    outcomes[path] = prefix = _scan(path, "prefix")
-                    if isinstance(prefix, Timeline):
-                        print(f"{path}: {'; '.join(prefix.notes)}", flush=True)
+        print(f"verifying {len(unknown)} videos ({len(outcomes)} are known from {known.path})", flush=True)
+        for path, outcome in verify_all(unknown, num_workers=self.num_workers, timeout_s=self.timeout_s):
+            outcomes[path] = outcome
+            if isinstance(outcome, VideoFacts):
+                known.write(keys[path], outcome)
+            else:
+                outcomes[path] = use_prefix(path, outcome, self.on_damage)
+        known.close()
         return {path: outcomes[path] for path in keys}
 
 
@@ -113,10 +103,27 @@ def write_quarantine(folder: Path, quarantined: Iterable[Quarantined]) -> Path:
     return path
 
 
-def _key(path: Path) -> str:
-    """Return what identifies a file's content and its decoder, without reading the file; empty where there is no file."""
-    state = file_state(path)
-    return f"{path.absolute()} {state[0]} {state[1]} {state[2]} PyAV {av.__version__}" if state else ""
+def use_prefix(path: Path, reason: str, on_damage: OnDamage) -> Known:
+    """Return the timeline of what can be used of a damaged video where ``on_damage`` is "prefix", else ``reason``."""
+    # Only this reason offers "prefix"; a video that hung must not be decoded in this process.
+    if on_damage != "prefix" or not reason.endswith("on_damage: prefix."):
+        return reason
+    prefix = _scan(path, "prefix")
+    if isinstance(prefix, Timeline):
+        print(f"{path}: {'; '.join(prefix.notes)}", flush=True)
+    return prefix
+
+
+def refine(clip: Clip, path: Path, known: Known) -> Known:
+    """Return the timeline of an intact video where its facts do not tell whether the clip's span holds a frame."""
+    if isinstance(known, VideoFacts) and _may_lie_between_frames(clip, known):
+        return _scan(path, "error")  # it was decoded to its end, so decoding it in this process is safe
+    return known
+
+
+def fault(clip: Clip, path: Path, known: Known) -> str | None:
+    """Return why a clip cannot be used, None if it can; ``known`` as ``refine`` gives it."""
+    return known if isinstance(known, str) else _span_fault(clip, path, known)
 
 
 def _may_lie_between_frames(clip: Clip, facts: VideoFacts) -> bool:
@@ -157,39 +164,3 @@ def _tell(what: str, total: int, found: Sequence[str]) -> None:
     if found:
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
         print(f"{len(found)} of {total} {what} ({'; '.join(found[:3])}{more})", flush=True)
-
-
-def _read_verified(path: Path) -> dict[str, VideoFacts]:
-    if not path.is_file():
-        return {}
-    known = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            row = json.loads(line)
-            key = row.pop("key")
-            facts = VideoFacts(**{**row, "notes": tuple(row["notes"])})
-            _last_frame_s(facts)
-            known[key] = facts
-        # A killed run may leave half a line, another version other fields: such videos are verified again.
-        except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
-            continue
-    return known
-
-
-def _open_verified(folder: Path) -> TextIO:
-    """Open ``verified.jsonl`` for appending, or nowhere where the folder is read-only: it only saves time."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / VERIFIED
-        # A killed run may have left half a line: the next one must not be glued to it.
-        is_torn = path.is_file() and path.read_bytes()[-1:] not in (b"", b"\n")
-        file = path.open("a", encoding="utf-8")
-        file.write("\n" if is_torn else "")
-        return file
-    except OSError as error:
-        print(
-            f"{folder / VERIFIED} cannot be written ({error.strerror}), so these videos will be verified again at the next start. "
-            "Set `cache` of the dataset's screening to a writable folder to avoid that.",
-            flush=True,
-        )
-        return Path(os.devnull).open("a", encoding="utf-8")

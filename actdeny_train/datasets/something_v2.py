@@ -17,7 +17,7 @@ from actdeny_train.datasets.annotations import (
     row_error,
     take_string,
 )
-from actdeny_train.datasets.base import ClipDataModule, check_text
+from actdeny_train.datasets.base import ClipDataModule, Published, check_text
 from actdeny_train.datasets.layouts import VideoIndex
 from actdeny_train.datasets.quarantine import Screening
 from actdeny_train.errors import near_misses
@@ -62,6 +62,13 @@ class SomethingV2(ClipDataModule):
     @property
     def labels(self) -> LabelSet:
         return load_something_v2()
+
+    def published(self) -> dict[str, Published]:
+        return {
+            "train": Published((168_913,)),
+            "val": Published((24_777,)),
+            "test": Published((27_157,), "left out without test-answers.csv"),
+        }
 
     def read_clips(self) -> Iterator[Clip]:
         """Yield train, val and test clips in the order of the files. Raises DataError without any file, or at a malformed entry."""

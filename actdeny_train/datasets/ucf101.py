@@ -16,7 +16,7 @@ from actdeny_train.datasets.annotations import (
     row_error,
     take_whole_number,
 )
-from actdeny_train.datasets.base import ClipDataModule
+from actdeny_train.datasets.base import ClipDataModule, Published
 from actdeny_train.datasets.layouts import VideoIndex
 from actdeny_train.datasets.quarantine import Screening
 from actdeny_train.errors import ConfigError, near_misses
@@ -63,6 +63,10 @@ class UCF101(ClipDataModule):
     @property
     def labels(self) -> LabelSet:
         return load_ucf101()
+
+    def published(self) -> dict[str, Published]:
+        train = {1: 9_537, 2: 9_586, 3: 9_624}[self.fold]
+        return {"train": Published((train,)), "test": Published((13_320 - train,))}
 
     def read_clips(self) -> Iterator[Clip]:
         """Yield train clips, then test clips, in the order of the lists. Raises DataError at the first malformed row."""

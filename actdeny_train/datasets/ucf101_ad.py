@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from actdeny_train.actions.labels import LabelSet, load_ucf101
-from actdeny_train.datasets.base import ClipDataModule
+from actdeny_train.datasets.base import ClipDataModule, Published
 from actdeny_train.datasets.quarantine import Screening
 from actdeny_train.errors import DataError, near_misses
 from actdeny_train.questions.prompts import Plain, Prompt, answer_labels, option_block
@@ -60,6 +60,10 @@ class UCF101AD(ClipDataModule):
     @property
     def labels(self) -> LabelSet:
         return load_ucf101()
+
+    def published(self) -> dict[str, Published]:
+        note = "3,549 denial and 675 presence clips; the authors skip two broken ones"
+        return {"train": Published((7_059,)), "test": Published((4_224,), note)}
 
     def read_clips(self) -> Iterator[Clip]:
         """Yield test clips in the order of the files, then train clips by name. Raises DataError on malformed files."""

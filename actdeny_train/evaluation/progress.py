@@ -1,4 +1,4 @@
-"""How far an evaluation is: a bar on a terminal, a line every ten seconds elsewhere."""
+"""How far an evaluation, or another walk through clips, is: a bar on a terminal, a line every ten seconds elsewhere."""
 
 import sys
 import time
@@ -11,10 +11,10 @@ INTERVAL_S = 10
 
 
 @contextmanager
-def progress(num_clips: int) -> Iterator[Callable[[int], None]]:
-    """Give ``advance(num_clips)``, to be called when so many clips more are answered."""
+def progress(num_clips: int, doing: str = "evaluating", did: str = "evaluated") -> Iterator[Callable[[int], None]]:
+    """Give ``advance(num_clips)``, to be called when so many clips more are done."""
     columns = (
-        TextColumn("evaluating"),
+        TextColumn(doing),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("clips"),
@@ -33,7 +33,7 @@ def progress(num_clips: int) -> Iterator[Callable[[int], None]]:
         if bar.disable and now - said > INTERVAL_S:
             said = now
             left_s = (now - started) / done * (num_clips - done)
-            print(f"evaluated {done} of {num_clips} clips, {left_s:.0f} s left", flush=True)
+            print(f"{did} {done} of {num_clips} clips, {left_s:.0f} s left", flush=True)
 
     with bar:
         yield advance

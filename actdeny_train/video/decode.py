@@ -6,7 +6,7 @@ comes out, not what the header says.
 
 import contextlib
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -84,8 +84,10 @@ def read_frames(
     )
 
 
-def scan_video(path: Path, *, on_damage: OnDamage = "error") -> Timeline:
-    """Decode a whole file without keeping a pixel. Errors and ``on_damage`` are those of ``read_frames``."""
+def scan_video(
+    path: Path, *, on_damage: OnDamage = "error", look: Callable[[av.VideoFrame], None] | None = None
+) -> Timeline:
+    """Decode a whole file without keeping a pixel. Errors and ``on_damage`` are those of ``read_frames``; ``look`` sees every frame."""
     if on_damage not in get_args(OnDamage):
         raise ConfigError(f"on_damage is {on_damage!r}, but must be 'error' or 'prefix'.")
     pts: list[int | None] = []
@@ -105,6 +107,8 @@ def scan_video(path: Path, *, on_damage: OnDamage = "error") -> Timeline:
                         f"at frame {len(pts)}; one size per file is allowed. Re-encode the file or leave the clip out."
                     )
                 pts.append(frame.pts)
+                if look is not None:
+                    look(frame)
         except av.FFmpegError as error:
             damage = error.strerror
         header, rate, time_base = stream.frames, stream.average_rate, stream.time_base

@@ -13,16 +13,18 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from actdeny_train.errors import ConfigError, DataError
 from actdeny_train.video.decode import scan_video
+from actdeny_train.video.frame_hashes import FrameHashes
 
 _IMPORT_ROOT = Path(__file__).resolve().parents[2]
 _LONGEST_TIMEOUT_S = 1e6
@@ -37,7 +39,8 @@ class VideoFacts:
 
     ``num_frames`` counts decoded frames. ``duration_s`` is seconds from the first frame to one mean frame interval past the
     last, ``longest_interval_s`` the longest time between two successive frames (one frame: 0.0). ``width_px`` and ``height_px``
-    hold after the rotation by ``rotation_deg`` degrees counter-clockwise. ``sha256`` is the file's digest in hex.
+    hold after the rotation by ``rotation_deg`` degrees counter-clockwise. ``sha256`` is the file's digest in hex; ``frame_hashes``
+    tell what it looks like (``video.frame_hashes``).
     """
 
     num_frames: int
@@ -47,7 +50,13 @@ class VideoFacts:
     height_px: int
     rotation_deg: int
     sha256: str
+    frame_hashes: tuple[str, ...]
     notes: tuple[str, ...]
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "VideoFacts":
+        """Return the facts that ``dataclasses.asdict`` wrote as JSON. Raises TypeError or KeyError on values of another shape."""
+        return cls(**{**values, "notes": tuple(values["notes"]), "frame_hashes": tuple(values["frame_hashes"])})
 
 
 def verify(path: Path, *, timeout_s: float = 60.0) -> VideoFacts:
@@ -130,7 +139,7 @@ class _Worker:
         answer = json.loads(line)
         if "reason" in answer:
             return str(answer["reason"])
-        return VideoFacts(**{**answer, "notes": tuple(answer["notes"])})
+        return VideoFacts.from_json(answer)
 
     def _ask(self, line: str) -> "subprocess.Popen[str]":
         """Send a line to the process; start one where there is none, and another one where it ended between two files."""
@@ -197,7 +206,8 @@ def _serve() -> None:
 
 
 def _facts(path: Path) -> VideoFacts:
-    timeline = scan_video(path)
+    hashes = FrameHashes()
+    timeline = scan_video(path, look=hashes.add)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return VideoFacts(
@@ -208,6 +218,7 @@ def _facts(path: Path) -> VideoFacts:
         height_px=timeline.height_px,
         rotation_deg=timeline.rotation_deg,
         sha256=digest,
+        frame_hashes=hashes.chosen(),
         notes=timeline.notes,
     )
 
