@@ -112,7 +112,7 @@ def prepare(argv: Sequence[str] | None = None) -> int:
 
     def tool(arguments: argparse.Namespace) -> None:
         from actdeny_train.datasets.base import ClipDataModule
-        from actdeny_train.datasets.named import find_dataset
+        from actdeny_train.datasets.named import find_dataset, says_rather_than_refuses
         from actdeny_train.datasets.prepare import Outputs
         from actdeny_train.datasets.prepare import prepare as make
         from actdeny_train.evaluation.progress import progress
@@ -123,6 +123,7 @@ def prepare(argv: Sequence[str] | None = None) -> int:
         values = {
             "_target_": target,
             "root": arguments.root,
+            **says_rather_than_refuses(target),
             "screening": {"num_workers": arguments.workers, "timeout_s": arguments.timeout_s},
         }
         values = config.replace(values, arguments.overrides, "the command line")

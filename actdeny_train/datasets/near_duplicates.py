@@ -56,7 +56,10 @@ class NearDuplicates:
         self._hashes.extend(int(one, 16) for one in frame_hashes)
 
     def pairs(self) -> Iterator[Pair]:
-        """Yield the pairs, equal files first, each pair once, in the order in which their clips were added."""
+        """Yield the pairs, equal files first, each pair once, in the order in which their clips were added.
+
+        Of more than two equal files, each is paired with the first ones of the other splits.
+        """
         names = {split: i for i, split in enumerate(dict.fromkeys(self._splits))}
         splits = np.array([names[split] for split in self._splits], dtype=np.int64)
         same = set(self._same_files(splits))
@@ -72,7 +75,10 @@ class NearDuplicates:
         for i, file in enumerate(self._files):
             by_file.setdefault(file, []).append(i)
         for group in by_file.values():
-            yield from ((a, b) for n, b in enumerate(group) for a in group[:n] if splits[a] != splits[b])
+            firsts: dict[int, int] = {}  # of each split: thousands of copies of a file make as many pairs, not millions
+            for b in group:
+                yield from ((a, b) for split, a in firsts.items() if split != splits[b])
+                firsts.setdefault(int(splits[b]), b)
 
     def _look_alikes(
         self, hashes: npt.NDArray[np.uint64], splits: npt.NDArray[np.int64]
