@@ -1,5 +1,6 @@
 """Export a finished or interrupted training run as a Hugging Face folder."""
 
+import importlib
 import json
 import shutil
 from pathlib import Path
@@ -122,12 +123,19 @@ def card(values: dict[str, Any], run_folder: Path, state: str) -> str:
     return (
         f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n\n# {values['name']}\n\n"
         f"Finetuned from {base} with actdeny {__version__} (run {state}) to tell when an action does not happen although persons, objects "
-        "and place suggest it.\n\nLoad it with plain transformers:\n\n```python\n"
-        "from transformers import AutoModelForImageTextToText, AutoProcessor\n\n"
-        'model = AutoModelForImageTextToText.from_pretrained("FOLDER")\nprocessor = AutoProcessor.from_pretrained("FOLDER")\n```\n\n'
+        f"and place suggest it.\n\n{_how_to_load(record)}\n"
         f"{_what_trained(values)}## Training configuration\n\n```yaml\n{yaml.safe_dump(values, sort_keys=False, allow_unicode=True)}```\n\n"
         f"## Environment\n\n```json\n{json.dumps(record, indent=2)}\n```\n"
     )
+
+
+def _how_to_load(record: dict[str, Any]) -> str:
+    """Return what the family that the run trained says about loading."""
+    module, _, name = record.get("family", "").rpartition(".")
+    if not module:  # without run.json nothing else is known
+        return "Load it with the function under `model` in the training configuration below, `checkpoint` being its folder.\n"
+    family: type[Family] = getattr(importlib.import_module(module), name)
+    return family.LOADING
 
 
 def _what_trained(values: dict[str, Any]) -> str:

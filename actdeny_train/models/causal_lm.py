@@ -159,6 +159,7 @@ class CausalLM(Family):
     """A language model over a forest without clips. Its hidden rows are logits: some models scale or cap them behind the last layer."""
 
     PART_PREFIXES: ClassVar = (("model.", "llm"),)
+    LOADING: ClassVar = 'Load it with plain transformers: `AutoModelForCausalLM.from_pretrained("FOLDER")`.\n'
 
     def __init__(self, model: PreTrainedModel, processor: TextProcessor) -> None:
         super().__init__()

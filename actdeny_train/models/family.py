@@ -20,6 +20,17 @@ from actdeny_train.types import Frames
 PARTS = ("vision", "projector", "llm")
 """Every parameter of a family lies in exactly one of these."""
 
+PLAIN_TRANSFORMERS = """Load it with plain transformers:
+
+```python
+from transformers import AutoModelForImageTextToText, AutoProcessor
+
+model = AutoModelForImageTextToText.from_pretrained("FOLDER")
+processor = AutoProcessor.from_pretrained("FOLDER")
+```
+"""
+"""``Family.LOADING`` of a family whose classes transformers has."""
+
 
 @dataclass(frozen=True, eq=False)
 class Visual:
@@ -108,6 +119,12 @@ class Family(nn.Module, abc.ABC):
     PART_PREFIXES: ClassVar[tuple[tuple[str, str], ...]]
     """(parameter name prefix, part), first match wins."""
 
+    UNUSED_PREFIXES: ClassVar[tuple[str, ...]] = ()
+    """Name prefixes of parameters that checkpoints hold but the model computes nothing with, so that they never train."""
+
+    LOADING: ClassVar[str]
+    """Markdown for model cards: how to load what ``save`` wrote, with a Python block in which FOLDER stands for its path."""
+
     processor: Processor
     model: Any
     """Holds every weight under the names of the official code; adapters are named from here."""
@@ -157,6 +174,10 @@ class Family(nn.Module, abc.ABC):
         for name, parameter in self.named_parameters():
             parts[self._part_of(name)].append((name, parameter))
         return parts
+
+    def is_unused(self, name: str) -> bool:
+        """Tell whether the model computes nothing with a parameter."""
+        return name.startswith(self.UNUSED_PREFIXES)
 
     def _part_of(self, name: str) -> str:
         for prefix, part in self.PART_PREFIXES:

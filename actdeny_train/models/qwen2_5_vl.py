@@ -16,7 +16,7 @@ from transformers.vision_utils import get_vision_window_index
 
 from actdeny_train.errors import CheckpointError, ConfigError, DataError
 from actdeny_train.models import attention, loading
-from actdeny_train.models.family import Family, Processor, Visual, user_turn
+from actdeny_train.models.family import PLAIN_TRANSFORMERS, Family, Processor, Visual, user_turn
 from actdeny_train.models.positions import Grid, mrope_positions
 from actdeny_train.trees import Forest, TokenSequence
 from actdeny_train.types import Frames
@@ -180,6 +180,7 @@ class Qwen25VL(Family):
         ("model.model.language_model.", "llm"),
         ("model.lm_head.", "llm"),
     )
+    LOADING: ClassVar = PLAIN_TRANSFORMERS
 
     def __init__(self, model: Qwen2_5_VLForConditionalGeneration, processor: Qwen25VLProcessor) -> None:
         super().__init__()

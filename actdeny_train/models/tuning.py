@@ -148,6 +148,7 @@ def make_plain(family: Family) -> None:
 def train_only(family: Family, parts: Iterable[str], only: Mapping[str, Sequence[str]] | None = None) -> None:
     """Switch gradients on for ``parts`` (of those in ``only``, for the parameters that its patterns match) and off for all others.
 
+    Parameters that a family does not use stay off: no gradient reaches them, and several processes would wait for it forever.
     Raises ConfigError for an unknown or empty choice, or a pattern that matches no parameter of its part.
     """
     chosen = tuple(parts)
@@ -159,10 +160,10 @@ def train_only(family: Family, parts: Iterable[str], only: Mapping[str, Sequence
     if not chosen:
         raise ConfigError(f"No part is trained. Name at least one of {', '.join(PARTS)}.")
     named = family.part_parameters()
-    trained = {part: {name for name, _ in named[part]} for part in chosen}
+    used = {part: [name for name, _ in named[part] if not family.is_unused(name)] for part in named}
+    trained = {part: set(used[part]) for part in chosen}
     for part, patterns in (only or {}).items():
-        names = [name for name, _ in named[part]]
-        trained[part] = set(select(patterns, names, f"tuning.only.{part}", f"parameter of {part}"))
+        trained[part] = set(select(patterns, used[part], f"tuning.only.{part}", f"parameter of {part}"))
     for part, parameters in named.items():
         for name, parameter in parameters:
             parameter.requires_grad_(name in trained.get(part, ()))

@@ -21,12 +21,16 @@ OPTIONAL = ("bitsandbytes",)
 
 
 def describe(family: Family, clips: Sequence[Clip], num_quarantined: int) -> dict[str, Any]:
-    """Return versions, commit, fingerprints, and the clips that are trained on, in their order (steps are drawn from it)."""
+    """Return versions, commit, the family's class, fingerprints, and the clips that are trained on.
+
+    The clips are in their order, since steps are drawn from it.
+    """
     digest = hashlib.sha256("\n".join(clip.id for clip in clips).encode()).hexdigest()[:16]
     return {
         "python": platform.python_version(),
         "packages": {name: importlib.metadata.version(name) for name in (*PACKAGES, *filter(find_spec, OPTIONAL))},
         "commit": _commit(),
+        "family": f"{type(family).__module__}.{type(family).__qualname__}",
         "fingerprints": {"start_weights": family.fingerprint(), "processor": family.processor.fingerprint},
         "clips": {"used": len(clips), "quarantined": num_quarantined, "fingerprint": digest},
     }

@@ -11,6 +11,12 @@ MODEL_TYPE = "ovis2_5"
 ARCHITECTURE = "Ovis2_5"
 """Class name in the released config.json."""
 
+REMOTE_CODE = {
+    "AutoConfig": "configuration_ovis2_5.Ovis2_5_Config",
+    "AutoModelForCausalLM": "modeling_ovis2_5.Ovis2_5",
+}
+"""Where transformers finds the official code, once its files lie in the folder."""
+
 NUM_INDICATORS = 4
 """Rows at the end of the visual embedding table: image start, image end, video start, video end."""
 
@@ -86,6 +92,7 @@ class Ovis25Config(PreTrainedConfig):
         if "dtype" in fields:
             fields["torch_dtype"] = fields["dtype"]
         fields["use_cache"] = getattr(self, "use_cache", True)
+        fields.setdefault("auto_map", REMOTE_CODE)
         return {**fields, "model_type": MODEL_TYPE, "architectures": [ARCHITECTURE]}
 
 

@@ -21,6 +21,19 @@ from actdeny_train.trees import Forest
 
 GENERATION = "generation_config.json"
 
+LOADING = """Transformers has no class for Ovis2.5. Load it with actdeny:
+
+```python
+from actdeny_train.models import ovis2_5
+
+family = ovis2_5.load("FOLDER")
+```
+
+Weights, `config.json` and preprocessing have the official names, so the official code loads the folder too. That code is not part of
+it: copy `configuration_ovis2_5.py` and `modeling_ovis2_5.py` from `AIDC-AI/Ovis2.5-2B` on the Hub into the folder; then
+`AutoModelForCausalLM.from_pretrained("FOLDER", trust_remote_code=True)`, with the packages that the official model card names.
+"""
+
 
 class Ovis25(Family):
     """Ovis2.5 (and finetunes that keep its layout) over a forest."""
@@ -31,6 +44,8 @@ class Ovis25(Family):
         ("model.vte.", "projector"),
         ("model.llm.", "llm"),
     )
+    UNUSED_PREFIXES: ClassVar = ("model.visual_tokenizer.vit.vision_model.post_layernorm.",)
+    LOADING: ClassVar = LOADING
 
     def __init__(self, model: Ovis25Model, processor: Ovis25Processor) -> None:
         super().__init__()

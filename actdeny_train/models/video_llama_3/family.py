@@ -13,7 +13,7 @@ from transformers import DynamicCache, VideoLlama3ForConditionalGeneration, Vide
 
 from actdeny_train.errors import CheckpointError
 from actdeny_train.models import attention, loading
-from actdeny_train.models.family import Family, Visual
+from actdeny_train.models.family import PLAIN_TRANSFORMERS, Family, Visual
 from actdeny_train.models.video_llama_3 import official
 from actdeny_train.models.video_llama_3.processing import VideoLlama3Processing
 from actdeny_train.trees import Forest
@@ -30,6 +30,7 @@ class VideoLlama3(Family):
         ("model.model.language_model.", "llm"),
         ("model.lm_head.", "llm"),
     )
+    LOADING: ClassVar = PLAIN_TRANSFORMERS
 
     def __init__(self, model: VideoLlama3ForConditionalGeneration, processor: VideoLlama3Processing) -> None:
         super().__init__()
