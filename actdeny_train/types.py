@@ -159,6 +159,7 @@ class Question:
     was shuffled. ``kind`` is the clip's kind for denial setups (``denial`` where a presence clip is asked without its action) and the
     question's kind for graph questions; ``group`` the clip's source, or the kind's group for graph questions. ``clip_places`` are
     the places in ``text``, in characters and ascending, at which the clips are shown, one a clip; empty where all clips come before it.
+    ``rotation_of`` is the same for questions that offer the same choices, each time one place further; empty for all others.
     """
 
     id: str
@@ -174,6 +175,7 @@ class Question:
     primary_distractor: int | None = None
     none_choice: int | None = None
     permutation: tuple[int, ...] = ()
+    rotation_of: str = ""
     clip_places: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -194,10 +196,10 @@ class Question:
 class Prediction:
     """What a model said to one question: one line of ``predictions.jsonl``. Metrics are functions of these and nothing else.
 
-    ``choice`` is a 0-based index, None unless ``status`` is ok. ``logprobs`` has the log-probability of each complete answer
-    (end-of-turn token included), empty where answers were generated; ``text`` is the raw response where generated, ``bare`` is
-    True if it is an answer and nothing else. ``frames_per_clip`` says how many of the frames are of each clip, where there are
-    several clips.
+    ``choice`` is a 0-based index, None unless ``status`` is ok. ``logprobs`` has the log-probability of each complete
+    answer (end-of-turn token included), empty where answers were generated; ``text`` is the raw response where generated,
+    ``bare`` is True if it is an answer and nothing else. ``rotation_of`` is the question's. ``frames_per_clip`` says how
+    many of the frames are of each clip, where there are several clips.
     """
 
     question_id: str
@@ -218,6 +220,7 @@ class Prediction:
     logprobs: tuple[float, ...] = ()
     text: str | None = None
     bare: bool | None = None
+    rotation_of: str = ""
     frame_indices: tuple[int, ...] = ()
     frame_times_s: tuple[float, ...] = ()
     frames_per_clip: tuple[int, ...] = ()

@@ -47,6 +47,7 @@ def predict(
         primary_distractor=question.primary_distractor,
         none_choice=question.none_choice,
         permutation=question.permutation,
+        rotation_of=question.rotation_of,
         logprobs=answer.logprobs if finite else (),
         text=answer.text,
         bare=None if answer.text is None else is_bare(answer.text, question.answers),

@@ -20,6 +20,7 @@ from actdeny_train.metrics.intruder import SETUP as INTRUDER_SETUP
 from actdeny_train.metrics.intruder import intruder
 from actdeny_train.metrics.pairs import pair_accuracy
 from actdeny_train.metrics.positions import none_positions, positions
+from actdeny_train.metrics.rotations import rotated_denial
 from actdeny_train.metrics.strict import strict_denial
 from actdeny_train.metrics.sycophancy import SETUPS as SYCOPHANCY_SETUPS
 from actdeny_train.metrics.sycophancy import sycophancy
@@ -33,7 +34,7 @@ def summarise(predictions: Iterable[Prediction], *, num_draws: int = NUM_DRAWS, 
     ``{"setups": {setup: {prompt: cell}}, "sycophancy": {prompt: ...}, "detection": {prompt: ...}, "graph_vqa": {kind:
     estimate}, "graph_vqa_groups": {group: estimate}, "intervals": how they were made}``. A cell of a denial setup has the
     estimates of ``metrics.denial``, ``types_unknown`` (denial clips whose type is not known), ``pair``, ``agreement`` and
-    ``score_accuracy``, ``strict``; without intervals ``by_class`` and ``by_source``; ``positions``, ``positions_none``,
+    ``score_accuracy``, ``strict``, ``rotations``; without intervals ``by_class`` and ``by_source``; ``positions``, ``positions_none``,
     ``answers_on_denial``, ``answers_on_presence`` and ``abstention``, as the modules of these names tell. The cells of
     ``"intruder"`` have what ``metrics.intruder`` tells, any other cell ``accuracy`` and ``by_kind``. All count the
     predictions without a choice by status. Prompts without yes/no questions have no entry under ``sycophancy`` and
@@ -107,6 +108,7 @@ def _summarise_denial(predictions: Sequence[Prediction], num_draws: int, seed: i
         "pair": pair_accuracy(predictions, num_draws=num_draws, seed=seed).to_json(),
         **_to_json(agreement(predictions, num_draws=num_draws, seed=seed)),
         "strict": _to_json(strict_denial(predictions, num_draws=num_draws, seed=seed)),
+        "rotations": _to_json(rotated_denial(predictions, num_draws=num_draws, seed=seed)),
         "answers_on_denial": _to_json(answers["denial"]),
         "answers_on_presence": _to_json(answers["presence"]),
         "abstention": abstention(predictions, num_draws=num_draws, seed=seed).to_json(),

@@ -125,8 +125,8 @@ def _question(row: dict[str, Any], openings: dict[str, str]) -> Question:
         kind = int if key in NUMBERS else str
         if not all(isinstance(item, kind) for item in values.get(key, ())):
             raise ValueError(f"{key} must hold {kind.__name__} values alone")
-    for key in ("id", "setup", "prompt", "text", "kind", "group"):
-        if not isinstance(values[key], str):
+    for key in ("id", "setup", "prompt", "text", "kind", "group", "rotation_of"):
+        if not isinstance(values.get(key, ""), str):
             raise ValueError(f"{key} must be a string")
     return Question(**values)
 

@@ -44,6 +44,9 @@ class MultipleChoice(abc.ABC):
     labelled: Labelled = "numbers"
     """What stands before each choice and is the answer: numbers or letters."""
 
+    rotations: int = 1
+    """Indices in a row that ask the same choices, each time one place further; ``num_choices`` puts every choice at every place."""
+
     name: ClassVar[str]
     """Name of the setup where it has its usual number of choices and numbers before them."""
     usual_choices: ClassVar[int] = 11
@@ -56,6 +59,11 @@ class MultipleChoice(abc.ABC):
             raise ConfigError(
                 f"num_choices of a {type(self).__name__} question is {self.num_choices}, but must be from {MIN_CHOICES} (the clip's "
                 f"action, one distractor and the none choice) to {MAX_CHOICES}. The benchmark uses {self.usual_choices}."
+            )
+        if not 1 <= self.rotations <= self.num_choices:
+            raise ConfigError(
+                f"rotations of a {type(self).__name__} question is {self.rotations}, but must be from 1 (new choices at each index) to "
+                f"num_choices = {self.num_choices}, beyond which places repeat. Ask as many indices: count={self.num_choices}."
             )
 
     @property
@@ -83,12 +91,15 @@ class MultipleChoice(abc.ABC):
                 f"Setup {self.setup!r} was asked about clip {clip.id!r} of kind {clip.kind.value!r}, but is about clips of kind "
                 f"{', '.join(self.clip_kinds)} alone. Ask the others in another setup."
             )
-        draw = Draw(seed, clip.id, "standard", index)
+        block, turn = divmod(index, self.rotations)
+        draw = Draw(seed, clip.id, "standard", block)
         offered = self.offer(clip, labels, self.num_choices - 1, draw)
         captions = [labels.description(action) for action in offered]
         permutation = list(draw.shuffle(range(len(captions))))
-        none = (Draw(seed, clip.id, "none choice").integer(self.num_choices) + index) % self.num_choices
+        none = (Draw(seed, clip.id, "none choice").integer(self.num_choices) + block) % self.num_choices
         permutation.insert(none, len(captions))
+        permutation = permutation[len(permutation) - turn :] + permutation[: len(permutation) - turn]
+        none = permutation.index(len(captions))
         captions.append(self.none_text(clip, labels))
         choices = tuple(captions[place] for place in permutation)
         action = permutation.index(0) if offered[0] == clip.action else None
@@ -111,6 +122,7 @@ class MultipleChoice(abc.ABC):
             kind=kind.value,
             group=clip.source,
             permutation=tuple(permutation),
+            rotation_of=f"{clip.id}|{self.setup}{side}|{self.prompt.name}|{block}" if self.rotations > 1 else "",
         )
 
 

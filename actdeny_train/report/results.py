@@ -76,6 +76,20 @@ def strict(runs: Sequence[SavedRun]) -> Table | None:
     return _cells_table("strict", "Under strict parsing", caption, runs, columns, lambda cell: cell.get("strict"))
 
 
+def rotations(runs: Sequence[SavedRun]) -> Table | None:
+    """Return the results of answers averaged over rotations, or None where no question was asked in rotation."""
+    if not any((cell.get("rotations") or {}).get("same", {}).get("n") for _, _, cell in cells_of(runs, denial=True)):
+        return None
+    columns = [Column("same", "same answer throughout"), *(Column(k, METRIC_TITLES[k]) for k in STRICT_METRICS)]
+    caption = (
+        f"{PERCENT} Each question was asked several times, its choices one place further each time; the answer is the choice with the "
+        "highest mean log-probability. Same answer throughout: the questions whose answer does not depend on the places."
+    )
+    return _cells_table(
+        "rotations", "Averaged over rotations", caption, runs, columns, lambda cell: cell.get("rotations")
+    )
+
+
 def answer_kinds(runs: Sequence[SavedRun], side: str) -> Table | None:
     """Return what was answered on the clips of a side, "denial" or "presence"."""
     key = f"answers_on_{side}"

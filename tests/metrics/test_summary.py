@@ -91,7 +91,7 @@ def test_parts_of_a_denial_cell(twelve_scored: list[Prediction], twelve_yes_no: 
         *("t1", "t2", "overall_ad", "ap", "overall", "hm", "false_denial", "hallucinated_action", "primary_distractor"),
         *("unparsed", "refusal", "truncated", "error", "types_unknown"),
         *("pair", "by_class", "by_source", "positions", "positions_none", "answers_on_denial", "answers_on_presence"),
-        *("abstention", "agreement", "score_accuracy", "strict"),
+        *("abstention", "agreement", "score_accuracy", "strict", "rotations"),
     }
     # Worked out on paper in the tests of the modules.
     assert (cell["pair"]["value"], cell["pair"]["n"]) == (1 / 4, 2)

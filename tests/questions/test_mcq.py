@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 from collections import Counter
 
 import pytest
@@ -183,3 +184,25 @@ def test_shuffle_tells_where_each_choice_came_from(choices: list[str], seed: int
 def test_answer_labels() -> None:
     assert answer_labels(3) == ("1", "2", "3")
     assert answer_labels(3, "letters") == ("A", "B", "C")
+
+
+@pytest.mark.parametrize("kind", ClipKind)
+def test_rotations_put_every_choice_at_every_place_once(kind: ClipKind) -> None:
+    clip, labels = make_clip(kind), load_ucf101()
+    plain, turned = Standard(num_choices=7), Standard(num_choices=7, rotations=7)
+    asked = [turned.ask(clip, labels, seed=1, index=i) for i in range(8)]
+    first = plain.ask(clip, labels, seed=1)
+    assert dataclasses.replace(asked[0], rotation_of="") == first and first.rotation_of == ""
+    places = {choice: [q.choices.index(choice) for q in asked[:7]] for choice in first.choices}
+    assert all(sorted(found) == list(range(7)) for found in places.values())
+    assert all(b == (a + 1) % 7 for found in places.values() for a, b in itertools.pairwise(found))
+    assert len({q.rotation_of for q in asked[:7]}) == 1 and asked[7].rotation_of != asked[0].rotation_of
+    assert set(asked[7].choices) != set(first.choices)
+    assert all(q.choices[q.target] == first.choices[first.target] and q.none_choice is not None for q in asked[:7])
+
+
+def test_more_rotations_than_places_are_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"rotations of a Standard question is 8, but must be from 1 .* to num_choices = 7, beyond"
+    ):
+        Standard(num_choices=7, rotations=8)

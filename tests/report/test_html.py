@@ -289,7 +289,7 @@ def test_metrics_of_an_older_version(make_run: Callable[..., Path], tmp_path: Pa
     newer = ("pair", "by_class", "by_source", "positions", "positions_none", "answers_on_denial", "answers_on_presence")
     for prompts in metrics["setups"].values():
         for cell in prompts.values():
-            for key in (*newer, "abstention", "agreement", "score_accuracy", "strict"):
+            for key in (*newer, "abstention", "agreement", "score_accuracy", "strict", "rotations"):
                 cell.pop(key, None)
     for key in ("sycophancy", "detection", "cost", "clips"):
         metrics.pop(key, None)
