@@ -1,6 +1,7 @@
 """The folder of an evaluation: its config, what it rests on, the clips and questions, so that a report needs nothing else."""
 
 import json
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -35,7 +36,7 @@ def open_folder(run: EvaluateRun, values: Mapping[str, Any] | None) -> Path:
     compare_settings(run, folder)
     if values is not None:
         text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
-        (folder / CONFIG).write_text(text, encoding="utf-8")
+        _write(folder / CONFIG, text)
     return folder
 
 
@@ -86,6 +87,10 @@ def write_record(
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON file, whole or not at all."""
-    work = path.with_suffix(".partial")
-    work.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    _write(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    work = path.with_name(f"{path.name}.{os.getpid()}.partial")  # of this process: another one may write the same file
+    work.write_text(text, encoding="utf-8")
     work.replace(path)

@@ -82,9 +82,13 @@ def load_model(cls: Any, model_type: str | None, folder: Path, dtype: torch.dtyp
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
     try:
-        found = str(PreTrainedConfig.get_config_dict(folder, local_files_only=True)[0].get("model_type"))
+        settings_file = PreTrainedConfig.get_config_dict(folder, local_files_only=True)[0]
+        found = str(settings_file.get("model_type"))
         if model_type is not None and found != model_type:
-            AutoConfig.from_pretrained(folder, trust_remote_code=False)  # says so where it is a type that nobody knows
+            if "auto_map" not in settings_file:
+                AutoConfig.from_pretrained(
+                    folder, trust_remote_code=False
+                )  # says so where it is a type that nobody knows
             raise CheckpointError(
                 f"{folder} is a checkpoint of model type {found!r}, but this family loads {model_type!r}. "
                 "Choose the family that belongs to the checkpoint (key model._target_), or another model.checkpoint."

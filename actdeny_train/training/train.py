@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import pickle
 import shutil
 import sys
@@ -165,7 +166,10 @@ def open_folder(run: TrainRun, values: Mapping[str, Any], resume: bool) -> Path:
             f"{folder} already holds a run. Continue it with --resume, choose another name (name=...), or remove the folder."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    config.write_text(yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True), encoding="utf-8")
+    # A kill leaves a whole config or none; each device's process has a file of its own to write.
+    work = config.with_name(f"{config.name}.{os.getpid()}.partial")
+    work.write_text(yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True), encoding="utf-8")
+    work.replace(config)
     return folder
 
 

@@ -15,6 +15,7 @@ from actdeny_train.datasets.manifest import read_manifest
 from actdeny_train.errors import ConfigError
 from actdeny_train.evaluation import evaluate as evaluation
 from actdeny_train.evaluation.evaluate import find_device
+from actdeny_train.evaluation.folder import open_folder
 from actdeny_train.evaluation.run import Ask, EvaluateRun, grid
 from actdeny_train.evaluation.scoring import Answer
 from actdeny_train.models.batch import Batch
@@ -168,3 +169,22 @@ def test_quarantined_clips_are_counted_and_named(answer: Callable[..., Any], sma
     assert summary["setups"]["standard"]["plain"]["overall"]["n"] == 2, "a score says how many clips it is over"
     listed = (tmp_path / "runs" / "run" / "quarantine.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["id"] for line in listed] == [clips[1].id]
+
+
+def test_a_kill_while_the_config_is_written_leaves_the_former_one(
+    evaluate_config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = config.read(evaluate_config)
+    run = config.parse(values, EvaluateRun, "test")
+    saved = open_folder(run, values) / "config.yaml"
+    before = saved.read_bytes()
+    write = Path.write_text
+
+    def die(path: Path, text: str, **settings: Any) -> int:
+        write(path, text[:10], **settings)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", die)
+    with pytest.raises(KeyboardInterrupt):
+        open_folder(run, values)
+    assert saved.read_bytes() == before

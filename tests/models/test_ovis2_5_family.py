@@ -283,6 +283,10 @@ def test_a_checkpoint_of_another_family(folder, tiny_folder):
         "the checkpoint (key model._target_), or another model.checkpoint."
     )
     rewrite(folder, lambda config: config.update(model_type="ovis9"))
+    assert message(folder).startswith(
+        f"{folder} is a checkpoint of model type 'ovis9', but this family loads 'ovis2_5'. Choose"
+    )
+    rewrite(folder, lambda config: config.pop("auto_map"))
     text = message(folder)
     assert text.startswith(f"Cannot read the weights in the folder {folder}: ") and "`ovis9`" in text
 
